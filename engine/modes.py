@@ -1,0 +1,493 @@
+"""What each mode of run_eval.py does, from parsed options to exit code.
+
+The rooms do the work; here they are put together: settings are checked, the run folder is made, workers are started and
+watched, results are printed. Every check that can be made beforehand is made before the first request and before
+anything is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import client
+import controls
+import evaluation as evaluations
+import evidence
+import generate
+import plan
+import providers
+import summary as summaries
+import tables
+
+# === Constants ===
+
+PROGRAM = "run_eval"
+GRACE_S = 10.0  # how long requests in flight may still answer after the first Ctrl-C
+MAX_WARNINGS = 10
+CONTROL_ARMS = ("control-longer", "control-first", "control-random")
+DEFAULT_CONCURRENCY = 4
+SECONDS_A_CALL = 20.0  # a slow judge's reply: what the default number of workers is worked out for
+HANDLED = (
+    evidence.EvidenceError,
+    evaluations.SettingError,
+    generate.JournalError,
+    generate.NotComplete,
+)
+
+
+class Usage(Exception):
+    """Options that do not go together."""
+
+
+# === Messages ===
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def error(text: str, hint: str | None = None) -> None:
+    for line in text.split("\n"):
+        say(f"{PROGRAM}: error: {line}")
+    if hint:
+        say(f"hint: {hint}")
+
+
+def warn(lines: list[str]) -> None:
+    for line in lines[:MAX_WARNINGS]:
+        say(f"{PROGRAM}: warning: {line}")
+    if len(lines) > MAX_WARNINGS:
+        say(f"{PROGRAM}: warning: … and {len(lines) - MAX_WARNINGS} more")
+
+
+# === Put together ===
+
+
+def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> evaluations.Evaluation:
+    """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
+    where = os.path.join(folder, "eval.json")
+    evaluations.check_config(config, where)
+    items, warnings = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
+    config = {**config, "inputs": texts} if texts else config
+    return evaluations.Evaluation(
+        folder=folder,
+        config=config,
+        items=items,
+        warnings=warnings,
+        recipe=sys.modules["recipe"],
+        check=sys.modules["check"],
+        hashes={name: evidence.sha256(data) for name, data in inputs.items()},
+        inputs=inputs,
+        tables=sys.modules.get("evaluation_tables"),
+    )
+
+
+def custom_settings(options: Any) -> dict[str, Any] | None:
+    """The arm entry of a judge given on the command line. Raises: SettingError."""
+    if not options.base_url:
+        return None
+    settings: dict[str, Any] = {"endpoint": options.base_url, "model": options.model}
+    if options.api_format != "openai":
+        settings["format"] = options.api_format
+    if options.key_env:
+        settings["key_env"] = options.key_env
+    if options.output_mode:
+        settings["output_mode"] = options.output_mode
+    if options.strict:
+        settings["strict"] = True
+    if options.omit:
+        settings["omit"] = options.omit.split(",")
+    if options.rename:
+        settings["rename"] = dict(pair.partition("=")[::2] for pair in options.rename)
+    if options.extra_body:
+        extra = evidence.parse_json(options.extra_body.encode("utf-8"), "--extra-body")
+        if not isinstance(extra, dict):
+            raise evaluations.SettingError(f"--extra-body: expected a JSON object, got {options.extra_body[:60]!r}")
+        settings["extra_body"] = extra
+    if options.price:
+        settings["price_usd_per_mtok"] = price_of(options.price)
+    return settings
+
+
+def price_of(text: str) -> dict[str, float]:
+    """'2,0.1,10' as a price entry. Raises: SettingError."""
+    try:
+        fresh, cached, output = (float(part) for part in text.split(","))
+    except ValueError:
+        raise evaluations.SettingError(f"--price: expected IN,CACHED,OUT in US dollars, got {text!r}") from None
+    return {"input": fresh, "cached": cached, "output": output}
+
+
+def chosen_arms(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> list[evaluations.Arm]:
+    """The arms a run is asked for, each checked with its provider's rules. Raises: SettingError."""
+    wanted = options.arms.split(",") if options.arms else default
+    arms = evaluations.choose_arms(evaluation.config, wanted, custom_settings(options))
+    problems = []
+    for arm in arms:
+        if not arm.control:
+            problems += providers.arm_problems(arm.name, arm.settings)
+        elif not evaluation.is_pairwise:
+            problems.append(f"arm {arm.name}: a control only makes sense where answers are compared")
+    if problems:
+        raise evaluations.SettingError("\n".join(problems))
+    return arms
+
+
+def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items:
+    """The pairs a run is about. Raises: SettingError when there are none."""
+    items = evidence.select(evaluation.items, options.split, options.limit, options.shard)
+    if not items:
+        raise evaluations.SettingError(f"fixture.jsonl: no item in split {options.split!r} for this selection")
+    return items
+
+
+# === Callers ===
+
+
+def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float]) -> Callable[..., Any]:
+    """A caller that answers as a control judge does, without a network."""
+
+    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
+        reply = controls.reply(kind, item, order, repeat, seed, mode)
+        return client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(clock()), latency_ms=0)
+
+    return call
+
+
+def live_caller(arm: evaluations.Arm, options: Any, stop: threading.Event, key: str | None) -> Callable[..., Any]:
+    """A caller that asks the arm's endpoint, paced for all its workers together."""
+    pace = client.Pace(options.rpm or arm.settings.get("rpm"), arm.settings.get("tpm"), clock=time.monotonic)
+    timeouts = client.Timeouts()
+    if options.timeout:
+        timeouts = timeouts._replace(total_s=options.timeout)
+    judge = client.Client(arm.settings, key, pace=pace, stop=stop, timeouts=timeouts, name=arm.name)
+
+    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
+        return judge.call(payload)
+
+    return call
+
+
+def callers_of(
+    arms: list[evaluations.Arm], config: dict[str, Any], options: Any, stop: threading.Event
+) -> dict[str, Any]:
+    """One caller per arm; keys are read and checked here, before anything is written. Raises: SettingError."""
+    problems = evaluations.missing_keys(arms, dict(os.environ))
+    if problems:
+        raise generate.NotComplete("\n".join(problems), "export the variable, or choose other --arms")
+    callers = {}
+    for arm in arms:
+        if arm.control:
+            mode = arm.overlay(config).get("output_mode", "tool")
+            mode = "text" if config.get("tool_choice") is None else mode
+            callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
+            continue
+        variable = arm.settings.get("key_env")
+        key = os.environ.get(variable, "") if variable else None
+        if key is not None:
+            key = key.strip()
+            trouble = client.key_problem(key)
+            if trouble:
+                raise evaluations.SettingError(f"arm {arm.name}: environment variable {variable}: {trouble}")
+        callers[arm.name] = live_caller(arm, options, stop, key)
+    return callers
+
+
+def workers_of(arms: list[evaluations.Arm], options: Any) -> dict[str, int]:
+    """How many requests of each arm may be in flight: as asked, else what its pace can keep busy."""
+    found = {}
+    for arm in arms:
+        rpm = options.rpm or arm.settings.get("rpm")
+        suited = DEFAULT_CONCURRENCY if rpm is None else max(1, min(64, round(rpm / 60 * SECONDS_A_CALL + 0.5)))
+        if providers.is_loopback(arm.settings.get("endpoint", "")):
+            suited = 1  # most local servers answer one request at a time, and a queue there only times out
+        found[arm.name] = 1 if arm.control else options.concurrency or arm.settings.get("concurrency") or suited
+    return found
+
+
+# === Manifest ===
+
+
+def new_manifest(
+    evaluation: evaluations.Evaluation, options: Any, arms: list[evaluations.Arm], items: evidence.Items
+) -> dict[str, Any]:
+    """The manifest of a run that starts now."""
+    hashes = {arm.name: evaluations.config_hash(evaluation, arm, options.split, items.ids) for arm in arms}
+    return {
+        "format": evidence.RUN_FORMAT,
+        "slug": evaluation.slug,
+        "title": evaluation.config.get("title", evaluation.slug),
+        "status": "incomplete",
+        "split": options.split,
+        "limit": options.limit,
+        "shard": options.shard,
+        "arms": [arm.name for arm in arms],
+        "arm_settings": {arm.name: arm.settings for arm in arms},
+        "unlisted_arms": [arm.name for arm in arms if not arm.frozen],
+        "provenance": {arm.name: arm.provenance for arm in arms},
+        "repeats": options.repeats or evaluation.config["repeats"],
+        "items": len(items),
+        "hashes": evaluation.hashes,
+        "config_hash": hashes,
+        "tool_version": evidence.TOOL_VERSION,
+        "python": evidence.python_version(),
+        "started_at": evidence.utc_stamp(time.time()),
+    }
+
+
+def write_inputs(folder: str, inputs: dict[str, bytes]) -> None:
+    """Copies of every pinned file, so that the run explains itself."""
+    for name, data in inputs.items():
+        path = os.path.join(folder, "inputs", *name.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        evidence.write_atomic(path, data)
+
+
+def manifest_arms(manifest: dict[str, Any]) -> list[evaluations.Arm]:
+    """The arms of a run as its manifest names them. Raises: SettingError."""
+    arms = []
+    for name in manifest["arms"]:
+        settings = manifest["arm_settings"][name]
+        evaluations.check_arm(name, settings, "manifest.json")
+        arms.append(evaluations.Arm(name, settings, frozen=name not in manifest.get("unlisted_arms", [])))
+    return arms
+
+
+# === Watching a run ===
+
+
+@contextlib.contextmanager
+def interruptible(stop: threading.Event, received: list[int]) -> Iterator[None]:
+    """SIGINT and SIGTERM set `stop`; a second one ends the process at once, with everything on disk kept."""
+
+    def handle(number: int, _: Any) -> None:
+        if received:
+            os._exit(130)
+        received.append(number)
+        stop.set()
+        say(f"\n{PROGRAM}: stopping: requests in flight may still answer; again to stop at once")
+
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def wait(threads: list[threading.Thread], work: generate.Generation, options: Any, received: list[int]) -> None:
+    """Until all workers are done, showing progress; after a signal no longer than the grace time."""
+    shown = plan.ProgressLine(sys.stderr, time.monotonic, quiet=options.quiet)
+    deadline: float | None = None
+    while any(thread.is_alive() for thread in threads):
+        for thread in threads:
+            thread.join(0.05 if thread.is_alive() else 0)
+            if thread.is_alive():
+                break
+        warn(work.take_warnings())
+        shown.update(work.runs)
+        if received and deadline is None:
+            deadline = time.monotonic() + GRACE_S
+        if deadline is not None and time.monotonic() > deadline:
+            break
+    shown.close(work.runs)
+    warn(work.take_warnings())
+
+
+def ask_all(
+    evaluation: evaluations.Evaluation,
+    folder: str,
+    manifest: dict[str, Any],
+    items: evidence.Items,
+    runs: dict[str, generate.ArmRun],
+    callers: dict[str, Any],
+    options: Any,
+    stop: threading.Event,
+) -> int:
+    """Send what is missing and finish the run when every reply is there; the exit code says which."""
+    received: list[int] = []
+    budget = generate.Budget(options.max_usd, options.max_requests, options.max_minutes)
+    if budget.usd is not None:
+        for run in runs.values():
+            run.config["_longest_request_bytes"] = generate.longest_request(evaluation, items, run.config)
+    journal = evidence.Journal(os.path.join(folder, "journal.jsonl"))
+    work = generate.Generation(
+        evaluation, items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget
+    )
+    with interruptible(stop, received):
+        workers = workers_of([run.arm for run in runs.values()], options)
+        wait(work.start(workers, options.by_item), work, options, received)
+        with contextlib.suppress(OSError):
+            journal.close()
+    if work.bug is not None:
+        raise work.bug
+    return settle(folder, manifest, items, runs, work, bool(received))
+
+
+def settle(
+    folder: str,
+    manifest: dict[str, Any],
+    items: evidence.Items,
+    runs: dict[str, generate.ArmRun],
+    work: generate.Generation,
+    interrupted: bool,
+) -> int:
+    """Finish a run or say how it is resumed."""
+    open_replies = sum(
+        run.progress.counts[generate.MISSING] + run.progress.counts[generate.FAILED] for run in runs.values()
+    )
+    again = f"python3 -I run_eval.py --resume {folder}"
+    if not open_replies:
+        generate.finish(folder, manifest, items, runs, time.time())
+        return 0
+    evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
+    done = sum(run.progress.counts[generate.OK] + run.progress.counts[generate.INVALID] for run in runs.values())
+    failed = sum(run.progress.counts[generate.FAILED] for run in runs.values())
+    if work.problem is not None:
+        error(str(work.problem), work.problem.hint)
+    error(f"{folder}: {done} of {done + open_replies} replies on disk, {failed} failed; the run is not complete")
+    say(f"hint: resume with: {again}")
+    return 130 if interrupted else 3
+
+
+# === Modes ===
+
+
+def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> tuple[int, str]:
+    """A new run: everything checked, then the folder, then the calls. Returns exit code and folder."""
+    arms = chosen_arms(evaluation, options, default)
+    items = selected(evaluation, options)
+    stop = threading.Event()
+    callers = callers_of(arms, evaluation.config, options, stop)
+    warn(evaluation.warnings)
+    manifest = new_manifest(evaluation, options, arms, items)
+    folder = evidence.new_run(options.out, evaluation.slug, time.time())
+    with evidence.Lock(folder):
+        evidence.write_manifest(folder, manifest)
+        write_inputs(folder, evaluation.inputs)
+        runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
+        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+    return code, folder
+
+
+def main_generate(evaluation: evaluations.Evaluation, options: Any) -> int:
+    code, folder = generate_run(evaluation, options, list(evaluation.config.get("default_arms", [])))
+    print(folder)
+    if code == 0:
+        say(f"hint: see the result with: python3 -I run_eval.py --rescore {folder}")
+    return code
+
+
+def changed_inputs(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> list[str]:
+    """One line for every input that is not what it was when the run started."""
+    then, now = manifest.get("hashes", {}), evaluation.hashes
+    names = sorted(set(then) | set(now))
+    return [
+        f"{name} changed since the run started: expected {then.get(name)}, got {now.get(name)}"
+        for name in names
+        if then.get(name) != now.get(name)
+    ]
+
+
+def run_items(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> evidence.Items:
+    return evidence.select(evaluation.items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
+
+
+def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
+    folder = options.resume
+    manifest = evidence.read_manifest(folder)
+    if manifest["slug"] != evaluation.slug:
+        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
+    if manifest["status"] == "complete":
+        raise evaluations.SettingError(f"{folder}: the run is complete; nothing to resume")
+    changed = changed_inputs(manifest, evaluation)
+    if changed:
+        raise evaluations.SettingError("\n".join(changed))
+    arms, items, stop = manifest_arms(manifest), run_items(manifest, evaluation), threading.Event()
+    with evidence.Lock(folder):
+        callers = callers_of(arms, evaluation.config, options, stop)
+        runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
+        warn(warnings)
+        say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
+        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+    print(folder)
+    return code
+
+
+def taken_up(
+    folder: str, arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, items: evidence.Items, repeats: int
+) -> tuple[dict[str, generate.ArmRun], list[str]]:
+    """The state of an incomplete run, read from its journal."""
+    runs = generate.arm_runs(arms, evaluation.config, len(items), repeats)
+    path = os.path.join(folder, "journal.jsonl")
+    if not os.path.exists(path):
+        return runs, []
+    torn = evidence.drop_torn_tail(path)
+    warnings = [f"{path}: an unfinished last line of {torn} bytes is dropped"] if torn else []
+    places = {item_id: place for place, item_id in enumerate(items.ids)}
+    return runs, warnings + generate.read_journal(path, runs, places)
+
+
+def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
+    return rescore(evaluation, options.rescore, options)
+
+
+def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> int:
+    """Parse and score a run's replies again, write scored rows and summary, print the result."""
+    manifest = evidence.read_manifest(folder)
+    items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
+    result, problems = summaries.rescore(evaluation, folder, manifest, items, arms, options)
+    print(tables.render(result, options), end="")
+    warn(problems)
+    if manifest["status"] != "complete":
+        error(f"{folder}: the run is not complete", f"resume with: python3 -I run_eval.py --resume {folder}")
+        return 3
+    return 1 if problems else 0
+
+
+def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
+    options.quiet = True
+    controls_here = [name for name in CONTROL_ARMS if name in evaluation.config["arms"]]
+    code, folder = generate_run(evaluation, options, controls_here)
+    if code:
+        return code
+    code = rescore(evaluation, folder, options)
+    if options.format == "table":
+        print(f"\nrun: {folder}")
+    return code
+
+
+def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
+    default = [name for name in ("pareto", "baseline") if name in evaluation.config["arms"]]
+    arms = chosen_arms(evaluation, options, default or list(evaluation.config["arms"]))
+    estimate = plan.estimate(evaluation, arms, selected(evaluation, options), options)
+    print(plan.render(estimate, options.format), end="")
+    return 0
+
+
+def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> int:
+    """Do what the mode says; every foreseen problem becomes one message and an exit code."""
+    modes = {
+        "demo": main_demo,
+        "plan": main_plan,
+        "generate": main_generate,
+        "resume": main_resume,
+        "rescore": main_rescore,
+    }
+    mode = next(name for name in modes if getattr(options, name))
+    try:
+        return modes[mode](build_evaluation(folder, config, inputs), options)
+    except HANDLED as problem:
+        error(str(problem), getattr(problem, "hint", None))
+        return 3
+    except OSError as problem:
+        error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+        return 3

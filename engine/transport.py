@@ -1,0 +1,521 @@
+"""One HTTP POST on a connection that each worker thread keeps open, bounded in time and in bytes.
+
+    transport = Transport(Timeouts(), clock=time.monotonic)
+    answer = transport(url, headers, body)       # Answer(status, reason, headers, body, proxied), or raises Fault
+    transport.close()
+
+Nothing is retried, judged or logged here. Redirects are handed back, not followed. Loopback hosts never go through a
+proxy; for other hosts urllib's own rules (environment, NO_PROXY, system settings) decide. Every socket operation has
+a time limit, and so has the whole call, so that a server that sends a byte now and then cannot hold a worker.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import providers
+
+if TYPE_CHECKING:
+    import ssl
+    from http.client import HTTPResponse
+
+# === Constants ===
+
+MAX_REPLY_BYTES = 16 * 1024 * 1024  # a judge's reply has a few kB; this only keeps memory bounded
+PIECE_BYTES = 65536
+IDLE_S = 60.0  # a kept connection older than this is not trusted: servers and middleboxes drop them silently
+CODINGS = ("gzip", "x-gzip", "deflate", "identity", "")
+CERTIFICATE_HINT = (
+    "set SSL_CERT_FILE to a file with the certificates to trust; with python.org's Python on macOS run "
+    "'Install Certificates.command' once"
+)
+
+
+# === Records ===
+
+
+class Timeouts(NamedTuple):
+    """Seconds. read_s bounds one socket operation, total_s one whole attempt."""
+
+    connect_s: float = 15.0
+    read_s: float = 120.0
+    total_s: float = 300.0
+
+
+DEFAULT_TIMEOUTS = Timeouts()
+
+
+class Answer(NamedTuple):
+    """What came back. headers: lower-case names, the last of equal ones; body: decoded."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+    proxied: bool = False
+    resent: bool = False  # a kept connection turned out closed, so the request was sent twice
+
+
+class Fault(Exception):
+    """No answer. kind: timeout | connection | tls | certificate | bad_http | too_large | bad_encoding | proxy.
+
+    sent: whether request bytes may have reached the server, so that the call may have been carried out and billed.
+    """
+
+    def __init__(self, kind: str, text: str, sent: bool, hint: str = "") -> None:
+        super().__init__(text)
+        self.kind = kind
+        self.text = text
+        self.sent = sent
+        self.hint = hint
+
+
+class Route(NamedTuple):
+    """Where a URL leads. proxy: (host, port, Proxy-Authorization or None), None for a direct connection."""
+
+    secure: bool
+    host: str
+    port: int
+    target: str  # path and query, as sent in the request line
+    proxy: tuple[str, int, str | None] | None
+
+
+# === The way there ===
+
+
+def route_to(url: str) -> Route:
+    """The route to a URL. Raises: Fault for a proxy of a kind that Python's library does not speak."""
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(url)
+    secure = parts.scheme == "https"
+    host = parts.hostname or ""
+    target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    proxy = None if providers.is_loopback(host) else proxy_for(url)
+    return Route(secure, host, parts.port or (443 if secure else 80), target, proxy)
+
+
+def proxy_for(url: str) -> tuple[str, int, str | None] | None:
+    """The proxy that urllib's rules choose for a URL, None for a direct connection."""
+    from urllib.parse import urlsplit
+    from urllib.request import ProxyHandler, Request, getproxies
+
+    proxies, request = getproxies(), Request(url)
+    address = proxies.get(request.type)
+    if not address:
+        return None
+    before = request.host
+    ProxyHandler(proxies).proxy_open(
+        request, address, request.type
+    )  # applies NO_PROXY; sets host and Proxy-authorization
+    if request.host == before:
+        return None
+    scheme = urlsplit(address).scheme if "://" in address else "http"
+    if scheme not in ("http", "https"):
+        raise Fault("proxy", f"the proxy is of kind {scheme}, which is not supported", sent=False)
+    parts = urlsplit("//" + request.host)
+    return parts.hostname or "", parts.port or 80, request.get_header("Proxy-authorization")
+
+
+# === A socket with a deadline ===
+
+
+class Timed:
+    """A socket whose every operation is bounded by `read_s` and by one deadline for the whole call."""
+
+    def __init__(self, sock: socket.socket, read_s: float, clock: Callable[[], float]) -> None:
+        self.sock = sock
+        self.read_s = read_s
+        self.clock = clock
+        self.deadline = 0.0
+        self.received = 0
+
+    def allow(self) -> None:
+        """Sets the time limit of the next operation. Raises: TimeoutError when the call's time is up."""
+        left = self.deadline - self.clock()
+        if left <= 0:
+            raise TimeoutError("the time for the whole call is up")
+        self.sock.settimeout(min(self.read_s, left))
+
+    def sendall(self, data: bytes) -> None:
+        self.allow()
+        self.sock.sendall(data)
+
+    def makefile(self, mode: str, *_: Any, **__: Any) -> io.BufferedReader:
+        """What http.client reads a response from."""
+        return io.BufferedReader(TimedReader(self), PIECE_BYTES)
+
+
+class TimedReader(io.RawIOBase):
+    """The reading side of a Timed socket."""
+
+    def __init__(self, timed: Timed) -> None:
+        super().__init__()
+        self.timed = timed
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self.timed.allow()
+        count = self.timed.sock.recv_into(buffer)
+        self.timed.received += count
+        return count
+
+
+class Kept:
+    """A connection between two calls."""
+
+    def __init__(self, route: Route, timed: Timed) -> None:
+        self.route = route
+        self.timed = timed
+        self.idle_since: float | None = None  # None until a first reply has been read to its end
+
+    def usable(self, route: Route, now: float) -> bool:
+        """Whether the next request may go out on it: same place, young, and nothing waiting to be read."""
+        same = self.route == route and self.idle_since is not None and now - self.idle_since < IDLE_S
+        return same and is_quiet(self.timed.sock)
+
+    def close(self) -> None:
+        try:
+            self.timed.sock.close()
+        except OSError:
+            pass
+
+
+def is_quiet(sock: socket.socket) -> bool:
+    """Whether an idle socket is open with nothing to read; data or an end before any request means it is stale."""
+    sock.settimeout(0.0)
+    try:
+        sock.recv(1)
+    except (BlockingIOError, InterruptedError):
+        return True
+    except OSError as error:
+        return type(error).__name__ == "SSLWantReadError"
+    return False
+
+
+# === Sending ===
+
+
+class Transport:
+    """Callable: one POST. Safe to share between threads; each keeps a connection of its own."""
+
+    def __init__(
+        self,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        *,
+        clock: Callable[[], float],
+        max_bytes: int = MAX_REPLY_BYTES,
+    ) -> None:
+        self.timeouts = timeouts
+        self.clock = clock
+        self.max_bytes = max_bytes
+        self.local = threading.local()
+        self.lock = threading.Lock()
+        self.open: set[Kept] = set()
+        self.routes: dict[str, Route] = {}
+        self.context: ssl.SSLContext | None = None
+
+    def __call__(self, url: str, headers: Mapping[str, str], body: bytes) -> Answer:
+        """One request and its answer, whatever its status. Raises: Fault."""
+        route = self.route(url)
+        deadline = self.clock() + self.timeouts.total_s
+        request = request_bytes(route, headers, body)
+        kept = getattr(self.local, "kept", None)
+        if kept is not None and not kept.usable(route, self.clock()):
+            self.drop(kept)
+            kept = None
+        reused = kept is not None
+        try:
+            return self.exchange(kept or self.connect(route, deadline), request, deadline)
+        except Stale:
+            if not reused:
+                raise Fault("connection", "the server closed the connection without a reply", sent=True) from None
+        answer = self.exchange_again(route, request, deadline)
+        return answer._replace(resent=True)
+
+    def exchange_again(self, route: Route, request: bytes, deadline: float) -> Answer:
+        """The same request on a new connection, after a kept one turned out to have been closed."""
+        try:
+            return self.exchange(self.connect(route, deadline), request, deadline)
+        except Stale:
+            raise Fault("connection", "the server closed the connection without a reply", sent=True) from None
+
+    def route(self, url: str) -> Route:
+        """The route to a URL, found once: the proxy settings of a run do not change under way."""
+        found = self.routes.get(url)
+        if found is None:
+            found = self.routes[url] = route_to(url)
+        return found
+
+    def exchange(self, kept: Kept, request: bytes, deadline: float) -> Answer:
+        """Sends and reads on one connection, which is kept afterwards if the server allows it."""
+        from http.client import HTTPException
+
+        kept.timed.deadline, kept.timed.received = deadline, 0
+        done = False
+        try:
+            try:
+                kept.timed.sendall(request)
+            except ConnectionError:
+                pass  # a server that refuses a request early closes its end, but its words may still be there to read
+            response = response_on(kept.timed)
+            answer = read_answer(response, self.max_bytes, kept.route.proxy is not None)
+            done = not response.will_close
+            return answer
+        except (OSError, HTTPException, ValueError, EOFError) as error:
+            raise fault_of(error, kept) from None
+        finally:
+            if done:
+                kept.idle_since = self.clock()
+            else:
+                self.drop(kept)
+
+    def drop(self, kept: Kept) -> None:
+        """Closes a connection and forgets it."""
+        kept.close()
+        with self.lock:
+            self.open.discard(kept)
+        if getattr(self.local, "kept", None) is kept:
+            self.local.kept = None
+
+    def close(self) -> None:
+        """Closes every connection; a call under way in another thread ends with a fault."""
+        with self.lock:
+            left, self.open = self.open, set()
+        for kept in left:
+            try:
+                kept.timed.sock.shutdown(socket.SHUT_RDWR)  # wakes a thread that waits in recv
+            except OSError:
+                pass
+            kept.close()
+
+    # --- Connecting ---
+
+    def connect(self, route: Route, deadline: float) -> Kept:
+        """A new connection, through the proxy and TLS where the route asks for them. Raises: Fault."""
+        limit = min(self.timeouts.connect_s, deadline - self.clock())
+        place = (route.proxy[0], route.proxy[1]) if route.proxy else (route.host, route.port)
+        sock: socket.socket | None = None
+        try:
+            sock = socket.create_connection(place, timeout=max(0.001, limit))
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            timed = Timed(sock, self.timeouts.connect_s, self.clock)
+            timed.deadline = deadline
+            if route.proxy:
+                open_tunnel(timed, route)
+            if route.secure:
+                sock = timed.sock = self.tls().wrap_socket(sock, server_hostname=route.host)
+        except (OSError, ValueError) as error:
+            if sock is not None:
+                sock.close()
+            raise connect_fault(error, place) from None
+        except Fault:
+            if sock is not None:
+                sock.close()
+            raise
+        kept = Kept(route, timed)
+        timed.read_s = self.timeouts.read_s
+        self.local.kept = kept
+        with self.lock:
+            self.open.add(kept)
+        return kept
+
+    def tls(self) -> ssl.SSLContext:
+        """One verifying context for all connections: loading the certificates takes longer than a handshake."""
+        import ssl
+
+        with self.lock:
+            if self.context is None:
+                self.context = ssl.create_default_context()
+                self.context.set_alpn_protocols(["http/1.1"])
+            return self.context
+
+
+class Stale(Exception):
+    """The connection ended before a byte of the reply."""
+
+
+def request_bytes(route: Route, headers: Mapping[str, str], body: bytes) -> bytes:
+    """The request as sent, in one piece: a head and a body in two packets would cost a round of system calls."""
+    host = f"[{route.host}]" if ":" in route.host else route.host
+    if route.port != (443 if route.secure else 80):
+        host += f":{route.port}"
+    lines = [f"POST {route.target} HTTP/1.1", f"Host: {host}", f"Content-Length: {len(body)}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    if any("\r" in line or "\n" in line for line in lines):
+        raise ValueError("a header or the address holds a line break")
+    return "\r\n".join(lines).encode("latin-1") + b"\r\n\r\n" + body
+
+
+def open_tunnel(timed: Timed, route: Route) -> None:
+    """Asks the proxy for a connection to the route's host. Raises: Fault, OSError."""
+    assert route.proxy is not None
+    host = f"[{route.host}]" if ":" in route.host else route.host
+    lines = [f"CONNECT {host}:{route.port} HTTP/1.1", f"Host: {host}:{route.port}"]
+    if route.proxy[2]:
+        lines.append(f"Proxy-Authorization: {route.proxy[2]}")
+    timed.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n")
+    status, reason = tunnel_status(timed)
+    if status != 200:
+        hint = "it may not know or allow that host; NO_PROXY names hosts that are reached directly"
+        if status == 407:
+            hint = "it wants a login: write it into HTTPS_PROXY as http://user:password@host:port"
+        text = f"the proxy {route.proxy[0]}:{route.proxy[1]} refused a connection to {host}: HTTP {status} {reason}"
+        raise Fault("connection" if status >= 500 else "proxy", text, sent=False, hint=hint)
+
+
+def tunnel_status(timed: Timed) -> tuple[int, str]:
+    """Status and reason of the answer to CONNECT, read byte by byte: what follows belongs to the tunnel."""
+    head = b""
+    while not head.endswith(b"\r\n\r\n") and len(head) < PIECE_BYTES:
+        timed.allow()
+        byte = timed.sock.recv(1)
+        if not byte:
+            raise Fault("proxy", "the proxy closed the connection", sent=False)
+        head += byte
+    words = head.split(b"\r\n", 1)[0].decode("latin-1").split(None, 2)
+    if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
+        raise Fault("proxy", "the proxy does not answer in HTTP", sent=False)
+    return int(words[1]), words[2] if len(words) > 2 else ""
+
+
+# === Reading ===
+
+
+def response_on(timed: Timed) -> HTTPResponse:
+    """The response's head, read. Raises: OSError, HTTPException."""
+    from http.client import HTTPResponse
+
+    response = HTTPResponse(timed, method="POST")  # type: ignore[arg-type]  # it only calls makefile("rb")
+    response.begin()
+    return response
+
+
+def read_answer(response: HTTPResponse, max_bytes: int, proxied: bool) -> Answer:
+    """The whole answer. Raises: Fault, OSError, HTTPException."""
+    from http.client import HTTPException
+
+    headers = {name.lower(): value for name, value in response.getheaders()}
+    if 100 <= response.status < 200:
+        raise HTTPException(f"unexpected status {response.status}")
+    body = read_body(response, max_bytes)
+    decoded = decode_body(body, headers.get("content-encoding", ""), max_bytes)
+    return Answer(response.status, response.reason or "", headers, decoded, proxied)
+
+
+def read_body(response: HTTPResponse, max_bytes: int) -> bytes:
+    """The body as sent. Raises: Fault when it is too large, IncompleteRead when it is cut."""
+    from http.client import IncompleteRead
+
+    announced = response.length
+    if announced is not None:
+        if announced > max_bytes:
+            raise too_large(max_bytes)
+        body = response.read()
+        if len(body) < announced:
+            raise IncompleteRead(body, announced - len(body))
+        return body
+    pieces: list[bytes] = []
+    size = 0
+    while piece := response.read(PIECE_BYTES):
+        size += len(piece)
+        if size > max_bytes:
+            raise too_large(max_bytes)
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+def too_large(max_bytes: int) -> Fault:
+    return Fault("too_large", f"the reply is larger than {max_bytes} bytes", sent=True)
+
+
+def decode_body(body: bytes, coding: str, max_bytes: int) -> bytes:
+    """The body without its content coding. Raises: Fault for an unknown coding, broken data or too much of it."""
+    names = [name.strip().lower() for name in coding.split(",")]
+    for name in reversed(names):
+        if name not in CODINGS:
+            text = f"the server sent content coding {name!r}, which was not asked for and is not known here"
+            raise Fault("bad_encoding", text, sent=True)
+        if name not in ("identity", ""):
+            body = inflate(body, name, max_bytes)
+    return body
+
+
+def inflate(body: bytes, name: str, max_bytes: int) -> bytes:
+    """gzip or deflate data unpacked, never beyond `max_bytes`. Raises: Fault."""
+    import zlib
+
+    raw_deflate = name == "deflate" and not (
+        len(body) > 1 and body[0] & 0x0F == 8 and (body[0] * 256 + body[1]) % 31 == 0
+    )
+    window = -15 if raw_deflate else 47  # 47: zlib or gzip, told apart by the header
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        while body:
+            unpacker = zlib.decompressobj(window)
+            piece = unpacker.decompress(body, max_bytes - size + 1)
+            size += len(piece)
+            if size > max_bytes:
+                raise too_large(max_bytes)
+            if not unpacker.eof:
+                raise Fault("bad_encoding", f"the {name} data is cut off", sent=True)
+            pieces.append(piece)
+            body = unpacker.unused_data if unpacker.unused_data[:2] == b"\x1f\x8b" else b""
+    except zlib.error:
+        raise Fault("bad_encoding", f"the body is not the {name} data it is said to be", sent=True) from None
+    return b"".join(pieces)
+
+
+# === What went wrong ===
+
+
+def fault_of(error: Exception, kept: Kept) -> Exception:
+    """The fault, or Stale, behind an exception while sending or reading."""
+    from http.client import BadStatusLine, IncompleteRead, RemoteDisconnected
+
+    received = kept.timed.received
+    ended = isinstance(error, (RemoteDisconnected, ConnectionError))
+    if ended and not received:
+        return Stale()
+    if isinstance(error, TimeoutError):
+        state = "no reply" if not received else "the reply was not complete"
+        return Fault("timeout", f"timeout: {state} in time", sent=True)
+    if isinstance(error, IncompleteRead) or ended:
+        return Fault("connection", "the connection ended in the middle of the reply", sent=True)
+    if isinstance(error, BadStatusLine):
+        return Fault("bad_http", "the server does not answer in HTTP", sent=True)
+    if isinstance(error, OSError):
+        return Fault("connection", f"the connection failed: {error.strerror or type(error).__name__}", sent=True)
+    return Fault("bad_http", f"the reply is not valid HTTP ({type(error).__name__})", sent=True)
+
+
+def connect_fault(error: Exception, place: tuple[str, int]) -> Fault:
+    """The fault behind an exception while connecting: nothing of the request was sent."""
+    import ssl
+
+    where = f"{place[0]}:{place[1]}"
+    if isinstance(error, ssl.SSLCertVerificationError):
+        text = f"certificate not trusted: {where}: {error.verify_message}"
+        return Fault("certificate", text, sent=False, hint=CERTIFICATE_HINT)
+    if isinstance(error, ssl.SSLError):
+        plain = "WRONG_VERSION_NUMBER" in str(error) or "HTTP_REQUEST" in str(error)
+        hint = "the server seems to speak plain http, not https" if plain else ""
+        return Fault(
+            "tls", f"no TLS connection to {where}: {error.reason or type(error).__name__}", sent=False, hint=hint
+        )
+    if isinstance(error, TimeoutError):
+        return Fault("timeout", f"timeout: no connection to {where} in time", sent=False)
+    if isinstance(error, socket.gaierror):
+        return Fault("connection", f"the name {place[0]} cannot be resolved", sent=False, hint="check the base URL")
+    if isinstance(error, ConnectionRefusedError):
+        hint = "is a server running there? write 127.0.0.1 for this machine" if providers.is_loopback(place[0]) else ""
+        return Fault("connection", f"connection refused by {where}", sent=False, hint=hint)
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return Fault("connection", f"no connection to {where}: {reason}", sent=False)
