@@ -41,6 +41,16 @@ def question_turns(question: int) -> list[str]:
     ]
 
 
+def long_questions() -> list[dict[str, Any]]:
+    """Questions long enough to be cut in halves, two of a category, no two alike."""
+    words = "shelf ladder lamp carpet window ticket stamp drawer ribbon clock bench kettle".split()
+    rows = []
+    for number in range(12):
+        turns = [" ".join(words[(number * k + k * k) % 12] + str(number) for k in range(n)) for n in (24, 12)]
+        rows.append({"question_id": 81 + number, "category": "abcdef"[number % 6], "turns": turns})
+    return rows
+
+
 def answer(question: int, model: str, turn: int) -> str:
     """Texts with what real ones hold: braces, line separators, non-Latin script, an empty one, two identical ones."""
     if (question, model, turn) == (127, "birch-2b", 1):

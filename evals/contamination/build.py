@@ -8,9 +8,9 @@ Two kinds of piece: `half` (a first question cut after half of its words, rounde
 Benchmark pieces come from ../mt-bench/questions.jsonl. Fresh ones, the control: questions of the project's own fixture
 (up to 10 a category, ordered by the sha256 of "contamination item_id"), and fresh_turns.jsonl for `turn2`.
 Every item also holds the rest of another question of its set, kind and category (the next in order of id).
-The label probe, written to ../contamination-labels, takes pairs with gold A or B from ../mt-bench/fixture.jsonl, up to 3
-a question, ordered by the sha256 of "contamination-labels item_id", each under three conditions: `named` (question and
-model names), `names` (names alone), `masked` (question alone).
+The label probe, written to ../contamination-labels, takes pairs with gold A or B from ../mt-bench/fixture.jsonl (up to
+3 a question, ordered by the sha256 of "contamination-labels item_id"), each under three conditions: `named` (question
+and model names), `names` (names alone), `masked` (question alone).
 
 Needs beside it: fresh_turns.jsonl, eval.json, ../contamination-labels/eval.json (pins), ../../agreement.py, the files
 named above. Writes the two fixture.jsonl, nothing else; opens no connection.
