@@ -42,11 +42,10 @@ def question_turns(question: int) -> list[str]:
 
 
 def long_questions() -> list[dict[str, Any]]:
-    """Questions long enough to be cut in halves, two of a category, no two alike."""
-    words = "shelf ladder lamp carpet window ticket stamp drawer ribbon clock bench kettle".split()
+    """Questions long enough to be cut in halves, two of a category, no word in two of them or twice in one."""
     rows = []
     for number in range(12):
-        turns = [" ".join(words[(number * k + k * k) % 12] + str(number) for k in range(n)) for n in (24, 12)]
+        turns = [" ".join(f"word{number}{name}{k}" for k in range(n)) for name, n in (("first", 24), ("second", 12))]
         rows.append({"question_id": 81 + number, "category": "abcdef"[number % 6], "turns": turns})
     return rows
 

@@ -21,6 +21,9 @@ FILES = ("items.jsonl", "questions.jsonl", "reference_answers_gpt4.jsonl", "judg
 HAVE_SHARED = all(os.path.exists(os.path.join(made.SHARED, name)) for name in FILES)
 
 
+BUILD = made.module(os.path.join(made.ROOT, "evals", "mt-bench", "build.py"), "mtbench_build")
+
+
 def read_rows(path: str) -> list[dict[str, Any]]:
     with open(path, encoding="utf-8", newline="\n") as stream:
         return [json.loads(line) for line in stream.read().split("\n") if line]
@@ -35,7 +38,8 @@ class BuildCase(unittest.TestCase):
         self.folder = scratch.name
         self.evals = made.copy_evaluations(self.folder)
         self.here = os.path.join(self.evals, "mt-bench")
-        self.build = made.module(os.path.join(self.here, "build.py"), "mtbench_build")
+        self.build = BUILD
+        self.build.HERE = self.here  # the script's own folder: pins, release facts and output
         self.prompts = made.write_prompts(self.folder)
         self.rows = made.release_rows()
         self.source = made.write_jsonl(os.path.join(self.folder, "rows.jsonl"), self.rows)
