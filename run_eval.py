@@ -34,11 +34,6 @@ PINS = {
     "run_eval.py": "runner_sha256",
 }
 OWN_FILES = {"fixture.jsonl": "fixture", "recipe.py": "recipe", "check.py": "check"}
-# The rooms of engine/, each after the rooms it imports.
-ROOMS = (
-    *("evidence", "rows", "evaluation", "controls", "keys", "pacing", "providers", "refusals", "transport", "client"),
-    *("generate", "plan", "verdicts", "summary", "scores", "tables", "imported", "modes"),
-)
 
 
 class PinError(Exception):
@@ -183,12 +178,21 @@ def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
 
 
 def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) -> Any:
-    """Execute the verified bytes, dependencies first; returns the room with the modes."""
+    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes."""
     import os
+    import re
 
-    for name in ("agreement", *ROOMS):
-        plain = f"{name}.py" if f"{name}.py" in PINS else f"engine/{name}.py"
+    places = {"agreement": "agreement.py", "client": "client.py"}
+    places.update({plain[len("engine/") : -3]: plain for plain in inputs if plain.startswith("engine/")})
+
+    def load_room(name: str) -> None:
+        plain = places.pop(name)
+        for needed in re.findall(rb"^import (\w+)", inputs[plain], re.MULTILINE):
+            if needed.decode() in places:
+                load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
+
+    load_room("modes")
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:

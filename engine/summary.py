@@ -120,6 +120,10 @@ class People:
     def several(self) -> bool:
         return any(len(votes) > 1 for votes in self.votes)
 
+    @property
+    def n_annotators(self) -> int:
+        return len({who for votes in self.votes for who, _ in votes})
+
     def by_annotator(self) -> list[dict[str, str]]:
         """Per item annotator -> label; a second vote by one person counts as another annotator's."""
         found = []
@@ -466,7 +470,11 @@ def people_result(work: Pass, people: People) -> dict[str, Any] | None:
     for place, row in enumerate(votes):
         for who, label in row.items():
             humans.setdefault(who, {})[place] = label
-    found: dict[str, Any] = {"votes": sum(len(each) for each in people.votes), "annotators": len(humans), "arms": {}}
+    found: dict[str, Any] = {
+        "votes": sum(len(each) for each in people.votes),
+        "annotators": people.n_annotators,
+        "arms": {},
+    }
     for name, labels in work.labels.items():
         ceiling = agreement.human_ceiling(votes, labels)._asdict()
         test = agreement.alt_test(dict(enumerate(labels)), humans, eps=ALT_TEST_EPSILON)
