@@ -134,6 +134,9 @@ class People:
 # === The pass over all items ===
 
 
+Pairs = tuple[tuple[str | None, str | None], ...]  # an item's choices (original, swapped), one pair a repeat
+
+
 class Pass:
     """Labels of every item and arm, registered once for one bootstrap over all arms and metrics."""
 
@@ -148,6 +151,7 @@ class Pass:
         self.sampler = agreement.Resampler(
             seed=self.seed, name="summary", n_resamples=self.resamples, level=self.level, q=self.q
         )
+        self.patterns: dict[Pairs, tuple[str | None, str | None, tuple[int, int] | None]] = {}
         self.gold: list[str | None] = []
         self.clusters: list[str | None] = []
         self.levels: list[dict[str, list[str]]] = []
@@ -157,7 +161,17 @@ class Pass:
         for place, item in enumerate(items):
             self.add(place, item)
 
-    def label(self, pairs: list[tuple[str | None, str | None]], rule: str) -> str | None:
+    def folded(self, pairs: Pairs) -> tuple[str | None, str | None, tuple[int, int] | None]:
+        """An item's majority label by the leading rule and by the other, and its position counts.
+
+        Items with the same choices fold to the same; with few repeats there are few such patterns.
+        """
+        if pairs not in self.patterns:
+            main, other = self.label(pairs, self.rule), self.label(pairs, OTHER_RULE[self.rule])
+            self.patterns[pairs] = (main, other, agreement.position_counts(pairs))
+        return self.patterns[pairs]
+
+    def label(self, pairs: Pairs, rule: str) -> str | None:
         """The majority label of an item's repeats under one decision rule."""
         return agreement.majority(self.decision(pair, rule) for pair in pairs)
 
@@ -173,12 +187,11 @@ class Pass:
         decisions: dict[str, str | None] = {}
         ratios: dict[tuple[str, str], tuple[int, int] | None] = {}
         for name, table in self.tables.items():
-            pairs = list(table.pairs(place))
-            main, other = self.label(pairs, self.rule), self.label(pairs, OTHER_RULE[self.rule])
+            main, other, consistent = self.folded(tuple(table.pairs(place)))
             self.labels[name].append(main)
             self.other[name].append(other)
             decisions[name], decisions[name + OTHER] = main, other
-            ratios[name, "position_consistency"] = agreement.position_counts(pairs)
+            ratios[name, "position_consistency"] = consistent
             ratios[name, "length_excess"] = agreement.length_counts(*lengths, main, gold)
         levels = {dimension: levels_of(item, dimension) for dimension in self.dimensions}
         groups = [f"{dimension}={level}" for dimension, found in levels.items() for level in found]
