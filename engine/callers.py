@@ -12,6 +12,7 @@ import stat
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import client
@@ -109,8 +110,7 @@ def arm_keys(arms: list[evaluations.Arm], path: str | None, environment: dict[st
 
 
 def checked_key(arm: str, variable: str, key: str) -> str:
-    """A key without blanks around it. Raises: SettingError that says what is wrong without showing it."""
-    key = key.strip()
+    """The key. Raises: SettingError that says what is wrong with it without showing it."""
     trouble = client.key_problem(key)
     if trouble:
         source = f"environment variable {variable}" if variable else "the key of --key-file"
@@ -150,9 +150,7 @@ def live_caller(
     timeouts = client.Timeouts()
     if options.timeout:
         timeouts = timeouts._replace(total_s=options.timeout)
-    judge = client.Client(
-        arm.settings, key, pace=pace, stop=stop, timeouts=timeouts, permit=meter.take, name=arm.name
-    )
+    judge = client.Client(arm.settings, key, pace=pace, stop=stop, timeouts=timeouts, permit=meter.take, name=arm.name)
 
     def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
         return judge.call(payload)
@@ -160,29 +158,44 @@ def live_caller(
     return call
 
 
-def callers_of(
-    arms: list[evaluations.Arm],
-    evaluation: evaluations.Evaluation,
-    options: Any,
-    stop: threading.Event,
-    meter: generate.Meter,
-) -> dict[str, Callable[..., Any]]:
+@dataclass(frozen=True)
+class Callers:
+    """What answers each arm's requests; `stop` ends their waits, `meter` counts what they send."""
+
+    by_arm: dict[str, Callable[..., Any]]
+    stop: threading.Event
+    meter: generate.Meter
+
+
+def callers_of(arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, options: Any) -> Callers:
     """One caller per arm; keys are read and checked here, before anything is written.
 
     Raises: SettingError, NotComplete.
     """
-    config = evaluation.config
+    config, stop, meter = evaluation.config, threading.Event(), generate.Meter(options.max_requests)
     found = arm_keys(arms, options.key_file, dict(os.environ))
     refuse_keys_in(evaluation.inputs, found)
-    callers = {}
+    by_arm = {}
     for arm in arms:
         if arm.control:
             mode = arm.overlay(config).get("output_mode", "tool")
             mode = "text" if config.get("tool_choice") is None else mode
-            callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
+            by_arm[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
         else:
-            callers[arm.name] = live_caller(arm, options, stop, found[arm.name], meter)
-    return callers
+            by_arm[arm.name] = live_caller(arm, options, stop, found[arm.name], meter)
+    return Callers(by_arm, stop, meter)
+
+
+def token_lines(arms: list[evaluations.Arm], items: evidence.Items) -> list[str]:
+    """One line for each pair whose texts hold what looks like a provider's token, when pairs are sent anywhere."""
+    if all(arm.control for arm in arms):
+        return []
+    lines = []
+    for item_id, text in zip(items.ids, items.texts()):
+        kinds = keys.token_warnings(text)
+        if kinds:
+            lines.append(f"{item_id}: holds what looks like a token ({', '.join(kinds)}); it is sent as it stands")
+    return lines
 
 
 def workers_of(arms: list[evaluations.Arm], options: Any) -> dict[str, int]:

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 import threading
@@ -31,6 +32,8 @@ BLOCK = 1 << 18  # bytes handed to the compressor and the hash at a time
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, unknown system: the same everywhere
 MAX_LISTED = 20  # problems of one file shown at once
 MAX_LINE = 64 * 1024 * 1024  # bytes of one row; a longer one is no row of ours
+SHA256_TEXT = re.compile(r"\b[0-9a-f]{64}\b")
+LEFTOVER = re.compile(r"(manifest\.json|(raw|scored)\.jsonl\.gz|summary\.json)\.tmp\.\d+")
 EMPTY_MARKS = {0: "U+0000"}  # characters that servers tend to cut a text at
 
 
@@ -245,6 +248,10 @@ class Items(Sequence[dict[str, Any]]):
         text = self.data[self.starts[place] : self.ends[place]].decode("utf-8")
         row: dict[str, Any] = PLAIN.decode(text[1:] if text[0] == "\ufeff" else text)
         return row
+
+    def texts(self) -> Iterator[str]:
+        """The items' lines as they stand in the file, one after the other."""
+        return (self.data[start:end].decode("utf-8") for start, end in zip(self.starts, self.ends))
 
     def chosen(self, places: Iterable[int]) -> Items:
         """The items at the given places, over the same bytes."""
@@ -488,10 +495,13 @@ class Journal:
             data = data[os.write(self.descriptor, data) :]
 
     def close(self) -> None:
+        """Put the rest on disk. A worker that is late gets an error instead of a file that is somebody else's now."""
         try:
             self.flush()
         finally:
-            os.close(self.descriptor)
+            with self.flushing:
+                self.failed = self.failed or OSError("the journal is closed")
+                os.close(self.descriptor)
 
 
 def journal_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
@@ -502,6 +512,13 @@ def journal_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
             if line.endswith(b"\n"):
                 yield number, offset, line
             offset += len(line)
+
+
+def drop_leftovers(folder: str) -> None:
+    """Remove the temporary files of a process that was killed while it wrote them. Called with the run's lock."""
+    for name in os.listdir(folder):
+        if LEFTOVER.fullmatch(name):
+            os.unlink(os.path.join(folder, name))
 
 
 def drop_torn_tail(path: str) -> int:

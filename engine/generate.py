@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import evaluation as evaluations
 import evidence
+import keys
 import rows
 
 # === Constants ===
@@ -56,10 +57,9 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits that a run stops before it passes them; None is no limit."""
+    """Limits besides the number of requests (see Meter) that a run stops before it passes; None is no limit."""
 
     usd: float | None = None
-    requests: int | None = None
     minutes: float | None = None
 
 
@@ -72,10 +72,26 @@ class Progress:
     retries: int = 0
     cost: float = 0.0
     unpriced: int = 0  # replies whose cost is unknown
+    maybe_billed: int = 0  # tries without a usable reply that the server may have charged all the same
     in_flight: int = 0
     failed_in_a_row: int = 0
     silent_in_a_row: int = 0
     served: dict[str, int] = field(default_factory=dict)
+
+
+class Meter:
+    """Counts the requests that all arms send, further tries included, and lets no more go than allowed."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most, self.sent, self.lock = most, 0, threading.Lock()
+
+    def take(self) -> bool:
+        """Whether one more request may be sent; counts it."""
+        with self.lock:
+            if self.most is not None and self.sent >= self.most:
+                return False
+            self.sent += 1
+            return True
 
 
 class ArmRun:
@@ -150,6 +166,7 @@ def take_totals(run: ArmRun, kept: dict[str, Any]) -> None:
     """Count one reply's cost, retries and served model."""
     progress = run.progress
     progress.retries += kept["retries"] or 0
+    progress.maybe_billed += kept["attempts_maybe_billed"] or 0
     if kept["state"] == "failed":
         return
     if kept["model"]:
@@ -179,15 +196,16 @@ class Generation:
         clock: Callable[[], float],
         stop: threading.Event,
         budget: Budget,
+        meter: Meter,
     ) -> None:
         self.evaluation, self.items, self.runs, self.callers = evaluation, items, runs, callers
-        self.journal, self.usage_of, self.clock, self.stop, self.budget = journal, usage_of, clock, stop, budget
+        self.journal, self.usage_of, self.clock, self.stop = journal, usage_of, clock, stop
+        self.budget, self.meter = budget, meter
         self.lock = threading.Lock()
         self.started = clock()
         self.problem: NotComplete | None = None
         self.bug: BaseException | None = None
         self.warnings: list[str] = []
-        self.sent = 0
 
     # --- stopping ---
 
@@ -198,21 +216,20 @@ class Generation:
                 self.problem = NotComplete(text, hint)
         self.stop.set()
 
-    def budget_left(self, run: ArmRun, worst_usd: float) -> str | None:
+    def budget_left(self, worst_usd: float) -> str | None:
         """Why the next request must not be sent, or None. Called with the lock held."""
         limit = self.budget
-        if limit.requests is not None and self.sent >= limit.requests:
-            return f"--max-requests {limit.requests} reached"
         if limit.minutes is not None and (self.clock() - self.started) / 60 >= limit.minutes:
             return f"--max-minutes {limit.minutes:g} reached"
         if limit.usd is not None:
             spent = sum(each.progress.cost for each in self.runs.values())
-            waiting = sum(each.progress.in_flight * worst_cost(each) for each in self.runs.values())
+            unsure = {name: each.progress.in_flight + each.progress.maybe_billed for name, each in self.runs.items()}
+            waiting = sum(count * worst_cost(self.runs[name]) for name, count in unsure.items())
             if spent + waiting + worst_usd > limit.usd:
                 return (
                     f"--max-usd {limit.usd:g} would be passed (spent {spent:.4f}, the next costs up to {worst_usd:.4f})"
                 )
-        return None
+        return None if self.meter.take() else f"--max-requests {self.meter.most} reached"
 
     def take_warnings(self) -> list[str]:
         """The warnings since the last call."""
@@ -230,9 +247,8 @@ class Generation:
             task = next(tasks, None)
             if task is None:
                 return None
-            why = self.budget_left(run, worst_cost(run))
+            why = self.budget_left(worst_cost(run))
             if why is None:
-                self.sent += 1
                 run.progress.sent += 1
                 run.progress.in_flight += 1
                 return task
@@ -251,11 +267,13 @@ class Generation:
             self.halt(f"arm {run.arm.name}: {outcome.text}", outcome.hint)
             return
         entry = self.entry(run, task, item["item_id"], outcome, payload)
-        offset = self.journal.append(evidence.row_bytes(entry), durable=not run.arm.control)
+        line, kept = evidence.row_bytes(entry), entry["evidence"]
+        offset = self.journal.append(line, durable=not run.arm.control)
         with self.lock:
-            run.record(task.number, STATES.index(entry["evidence"]["state"]), offset)
-            take_totals(run, entry["evidence"])
-        self.watch(run, entry["evidence"])
+            self.warnings += content_warnings(run, item["item_id"], kept, line)
+            run.record(task.number, STATES.index(kept["state"]), offset)
+            take_totals(run, kept)
+        self.watch(run, kept)
 
     def entry(self, run: ArmRun, task: Task, item_id: str, outcome: Any, payload: dict[str, Any]) -> dict[str, Any]:
         """The journal entry of one outcome."""
@@ -318,6 +336,31 @@ class Generation:
         return threads
 
 
+def content_warnings(run: ArmRun, item_id: str, kept: dict[str, Any], line: bytes) -> list[str]:
+    """What one reply brings that people should hear of while the run goes on: another model, somebody's token.
+
+    line: the reply's journal line. Called before the reply is counted.
+    """
+    if run.arm.control:
+        return []
+    name, found = run.arm.name, served_warning(run, kept["model"])
+    kinds = keys.token_warnings(line.decode("utf-8"))
+    if kinds:
+        found.append(f"arm {name}: item {item_id}: the reply holds what looks like a token ({', '.join(kinds)})")
+    return found
+
+
+def served_warning(run: ArmRun, served: str | None) -> list[str]:
+    """A line the first time an arm is served by a model of another name than asked for, or than before."""
+    before, asked = run.progress.served, run.arm.settings.get("model")
+    if served is None or served in before:
+        return []
+    if before:
+        return [f"arm {run.arm.name}: now served by {served!r}, before by {', '.join(map(repr, before))}"]
+    named = served != asked and "response_model" not in run.arm.settings
+    return [f"arm {run.arm.name}: asked for {asked!r}, served by {served!r}"] if named else []
+
+
 def worst_cost(run: ArmRun) -> float:
     """The most one request of an arm can cost: one token a byte in, the output limit out. 0 without a price."""
     price = run.arm.settings.get("price_usd_per_mtok")
@@ -370,6 +413,7 @@ def totals(runs: dict[str, ArmRun]) -> dict[str, Any]:
         found[name] = {
             **{state: counts[state] for state in ("ok", "invalid", "failed", "missing")},
             "retries": progress.retries,
+            "attempts_maybe_billed": progress.maybe_billed,
             "cost_usd": round(progress.cost, 6),
             "replies_without_cost": progress.unpriced,
             "served_models": dict(sorted(progress.served.items())),

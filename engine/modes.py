@@ -13,11 +13,10 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-import client
-import controls
+import callers
 import evaluation as evaluations
 import evidence
 import gates
@@ -25,6 +24,7 @@ import generate
 import imported
 import plan
 import providers
+import prune
 import rescore as rescoring
 import tables
 
@@ -34,8 +34,6 @@ PROGRAM = "run_eval"
 GRACE_S = 10.0  # how long requests in flight may still answer after the first Ctrl-C
 MAX_WARNINGS = 10
 CONTROL_ARMS = ("control-longer", "control-first", "control-random")
-DEFAULT_CONCURRENCY = 4
-SECONDS_A_CALL = 20.0  # a slow judge's reply: what the default number of workers is worked out for
 HANDLED = (
     evidence.EvidenceError,
     gates.GateError,
@@ -70,10 +68,13 @@ def warn(lines: list[str]) -> None:
         say(f"{PROGRAM}: warning: … and {len(lines) - MAX_WARNINGS} more")
 
 
+def toolkit_home() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
 def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
     """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(home)
+    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(toolkit_home())
     own = f" {os.path.relpath(evaluation.folder)}" if elsewhere else ""
     return f"python3 -I run_eval.py{own} {mode} {folder}"
 
@@ -255,55 +256,69 @@ def ask_all(
     manifest: dict[str, Any],
     items: evidence.Items,
     runs: dict[str, generate.ArmRun],
-    callers: dict[str, Any],
+    ask: callers.Callers,
     options: Any,
-    stop: threading.Event,
 ) -> int:
     """Send what is missing and finish the run when every reply is there; the exit code says which."""
     received: list[int] = []
-    budget = generate.Budget(options.max_usd, options.max_requests, options.max_minutes)
+    budget = generate.Budget(options.max_usd, options.max_minutes)
     if budget.usd is not None:
         for run in runs.values():
             run.config["_longest_request_bytes"] = generate.longest_request(evaluation, items, run.config)
     journal = evidence.Journal(os.path.join(folder, "journal.jsonl"))
     work = generate.Generation(
-        evaluation, items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget
+        evaluation, items, runs, ask.by_arm, journal, providers.usage_of, time.monotonic, ask.stop, budget, ask.meter
     )
-    with interruptible(stop, received):
-        workers = workers_of([run.arm for run in runs.values()], options)
+    lost = False
+    with interruptible(ask.stop, received):
+        workers = callers.workers_of([run.arm for run in runs.values()], options)
         wait(work.start(workers, options.by_item), work, options, received)
-        with contextlib.suppress(OSError):
+        try:
             journal.close()
+        except OSError as problem:
+            work.halt(f"{journal.path}: cannot be written: {problem.strerror or problem}")
+            lost = True  # what the tables say may not be on disk, so this process does not finish the run
     if work.bug is not None:
         raise work.bug
-    return settle(evaluation, folder, manifest, items, runs, work, bool(received))
+    billed = sum(run.progress.maybe_billed for run in runs.values())
+    if billed:
+        warn(
+            [f"{billed} requests broke off after they were sent, or brought nothing usable: may have been billed twice"]
+        )
+    code = 3 if lost else complete(folder, manifest, items, runs)
+    if code:
+        not_complete(evaluation, folder, manifest, runs, work)
+    return 130 if code and received else code
 
 
-def settle(
+def complete(folder: str, manifest: dict[str, Any], items: evidence.Items, runs: dict[str, generate.ArmRun]) -> int:
+    """Turn the journal into raw rows when every reply is there; 0 when that was done, else 3."""
+    if any(run.progress.counts[state] for run in runs.values() for state in (generate.MISSING, generate.FAILED)):
+        return 3
+    try:
+        generate.finish(folder, manifest, items, runs, time.time())
+    except OSError as problem:  # the journal stays, and a resume finishes from it
+        error(f"{problem.filename or folder}: cannot be written: {problem.strerror or problem}")
+        return 3
+    return 0
+
+
+def not_complete(
     evaluation: evaluations.Evaluation,
     folder: str,
     manifest: dict[str, Any],
-    items: evidence.Items,
     runs: dict[str, generate.ArmRun],
     work: generate.Generation,
-    interrupted: bool,
-) -> int:
-    """Finish a run or say how it is resumed."""
-    open_replies = sum(
-        run.progress.counts[generate.MISSING] + run.progress.counts[generate.FAILED] for run in runs.values()
-    )
-    again = command(evaluation, "--resume", folder)
-    if not open_replies:
-        generate.finish(folder, manifest, items, runs, time.time())
-        return 0
-    evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
-    done = sum(run.progress.counts[generate.OK] + run.progress.counts[generate.INVALID] for run in runs.values())
-    failed = sum(run.progress.counts[generate.FAILED] for run in runs.values())
+) -> None:
+    """Say how far a run has come, why it stopped and how it is resumed."""
     if work.problem is not None:
         error(str(work.problem), work.problem.hint)
-    error(f"{folder}: {done} of {done + open_replies} replies on disk, {failed} failed; the run is not complete")
-    say(f"hint: resume with: {again}")
-    return 130 if interrupted else 3
+    with contextlib.suppress(OSError):  # the totals are for readers; nothing depends on them
+        evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
+    missing, ok, invalid, failed = (sum(run.progress.counts[state] for run in runs.values()) for state in range(4))
+    total = missing + ok + invalid + failed
+    error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed; the run is not complete")
+    say("hint: resume with: " + command(evaluation, "--resume", folder))
 
 
 # === Modes ===
@@ -313,16 +328,15 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     """A new run: everything checked, then the folder, then the calls. Returns exit code and folder."""
     arms = chosen_arms(evaluation, options, default)
     items = selected(evaluation, options)
-    stop = threading.Event()
-    callers = callers_of(arms, evaluation.config, options, stop)
-    warn(evaluation.warnings)
+    ask = callers.callers_of(arms, evaluation, options)
+    warn(evaluation.warnings + callers.token_lines(arms, items))
     manifest = new_manifest(evaluation, options, arms, items)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())
     with evidence.Lock(folder):
-        evidence.write_manifest(folder, manifest)
         write_inputs(folder, evaluation.inputs)
+        evidence.write_manifest(folder, manifest)
         runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
-        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+        code = ask_all(evaluation, folder, manifest, items, runs, ask, options)
     return code, folder
 
 
@@ -359,13 +373,14 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
     changed = changed_inputs(manifest, evaluation)
     if changed:
         raise evaluations.SettingError("\n".join(changed))
-    arms, items, stop = manifest_arms(manifest), run_items(manifest, evaluation), threading.Event()
+    arms, items = manifest_arms(manifest), run_items(manifest, evaluation)
     with evidence.Lock(folder):
-        callers = callers_of(arms, evaluation.config, options, stop)
+        ask = callers.callers_of(arms, evaluation, options)
+        evidence.drop_leftovers(folder)
         runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
         warn(warnings)
         say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
-        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+        code = ask_all(evaluation, folder, manifest, items, runs, ask, options)
     print(folder)
     return code
 
@@ -430,12 +445,32 @@ def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
     manifest["repeats"] = max(line.get("repeat", 1) for line in lines)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())
     with evidence.Lock(folder):
-        evidence.write_manifest(folder, manifest)
         write_inputs(folder, evaluation.inputs)
+        evidence.write_manifest(folder, manifest)
         imported.write_run(folder, manifest, items, arm, lines, evaluation)
     print(folder)
     say("hint: see the result with: " + command(evaluation, "--rescore", folder))
     return 0
+
+
+def main_prune(evaluation: evaluations.Evaluation, options: Any) -> int:
+    """Remove all complete runs but the newest few, once the answer is yes."""
+    if options.prune < 0:
+        raise evaluations.SettingError(f"--prune: expected 0 or more, got {options.prune}")
+    top = os.path.join(options.out, evaluation.slug)
+    receipted = prune.receipted_hashes(os.path.join(toolkit_home(), "receipts"))
+    folders, kept = prune.choose(top, evaluation.slug, options.prune, receipted)
+    print("\n".join([*kept, *(f"{folder}: would be removed" for folder in folders)] or [f"{top}: holds no run"]))
+    if not folders:
+        return 0
+    say(f"remove these {len(folders)} runs for good? Type yes:")
+    if not prune.agreed(sys.stdin):
+        say("nothing was removed")
+        return 3
+    problems = prune.remove(folders, print)
+    for line in problems:
+        error(line)
+    return 3 if problems else 0
 
 
 def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -455,8 +490,9 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "resume": main_resume,
         "rescore": main_rescore,
         "import_replies": main_import,
+        "prune": main_prune,
     }
-    mode = next(name for name in modes if getattr(options, name))
+    mode = next(name for name in modes if getattr(options, name) not in (None, False))
     try:
         for text in options.gate or []:
             gates.parse_gate(text)  # a mistyped gate is told before anything is spent
