@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import urlsplit
 
 import client
 import controls
@@ -204,7 +205,7 @@ def workers_of(arms: list[evaluations.Arm], options: Any) -> dict[str, int]:
     for arm in arms:
         rpm = options.rpm or arm.settings.get("rpm")
         suited = DEFAULT_CONCURRENCY if rpm is None else max(1, min(64, round(rpm / 60 * SECONDS_A_CALL + 0.5)))
-        if providers.is_loopback(arm.settings.get("endpoint", "")):
+        if providers.is_loopback(urlsplit(arm.settings.get("endpoint", "")).hostname or ""):
             suited = 1  # most local servers answer one request at a time, and a queue there only times out
         found[arm.name] = 1 if arm.control else options.concurrency or arm.settings.get("concurrency") or suited
     return found

@@ -27,6 +27,7 @@ MISSING, OK, INVALID, FAILED = range(4)
 STATES = ("missing", "ok", "invalid", "failed")
 SAME_SILENCE = 5  # replies in a row without a verdict call before one warning says that the server ignores the mode
 BREAKER = 10  # replies in a row that all failed: the endpoint is down, stop and keep the rest for a resume
+BUDGET_STEP_S = 0.02  # how often a worker that waits for the budget looks again
 EXTRA_TOKENS = 40  # what a chat template adds around a request, for the worst case of a budget
 SILENT_CODES = ("no_tool_call", "no_verdict", "reasoning_only")
 
@@ -217,18 +218,19 @@ class Generation:
         self.stop.set()
 
     def budget_left(self, worst_usd: float) -> str | None:
-        """Why the next request must not be sent, or None. Called with the lock held."""
+        """Why the next request must not be sent ('' = not now, but perhaps later), or None. Called with the lock."""
         limit = self.budget
         if limit.minutes is not None and (self.clock() - self.started) / 60 >= limit.minutes:
             return f"--max-minutes {limit.minutes:g} reached"
         if limit.usd is not None:
-            spent = sum(each.progress.cost for each in self.runs.values())
-            unsure = {name: each.progress.in_flight + each.progress.maybe_billed for name, each in self.runs.items()}
-            waiting = sum(count * worst_cost(self.runs[name]) for name, count in unsure.items())
-            if spent + waiting + worst_usd > limit.usd:
+            runs = self.runs.values()
+            spent = sum(run.progress.cost + run.progress.maybe_billed * worst_cost(run) for run in runs)
+            if spent + worst_usd > limit.usd:
                 return (
                     f"--max-usd {limit.usd:g} would be passed (spent {spent:.4f}, the next costs up to {worst_usd:.4f})"
                 )
+            if spent + worst_usd + sum(run.progress.in_flight * worst_cost(run) for run in runs) > limit.usd:
+                return ""
         return None if self.meter.take() else f"--max-requests {self.meter.most} reached"
 
     def take_warnings(self) -> list[str]:
@@ -242,17 +244,17 @@ class Generation:
     def take(self, run: ArmRun, tasks: Iterator[Task]) -> Task | None:
         """The next task of an arm, unless the run has to stop."""
         with self.lock:
-            if self.stop.is_set():
-                return None
-            task = next(tasks, None)
-            if task is None:
-                return None
-            why = self.budget_left(worst_cost(run))
-            if why is None:
-                run.progress.sent += 1
-                run.progress.in_flight += 1
-                return task
-        self.halt(why, "what is on disk is kept; --resume continues with a larger limit")
+            task = None if self.stop.is_set() else next(tasks, None)
+        while task is not None and not self.stop.is_set():
+            with self.lock:
+                why = self.budget_left(worst_cost(run))
+                if why is None:
+                    run.progress.sent += 1
+                    run.progress.in_flight += 1
+                    return task
+            if why:
+                self.halt(why, "what is on disk is kept; --resume continues with a larger limit")
+            self.stop.wait(BUDGET_STEP_S)  # replies in flight may turn out cheaper than the worst case
         return None
 
     def judge(self, run: ArmRun, task: Task) -> None:
