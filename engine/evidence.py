@@ -141,7 +141,9 @@ def write_atomic(path: str, data: bytes | Iterable[bytes]) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path  # a failed write does not say of which file
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise

@@ -282,9 +282,7 @@ def ask_all(
         raise work.bug
     billed = sum(run.progress.maybe_billed for run in runs.values())
     if billed:
-        warn(
-            [f"{billed} requests broke off after they were sent, or brought nothing usable: may have been billed twice"]
-        )
+        warn([f"{billed} tries brought no usable reply after they were sent; they may have been billed twice"])
     code = 3 if lost else complete(folder, manifest, items, runs)
     if code:
         not_complete(evaluation, folder, manifest, runs, work)

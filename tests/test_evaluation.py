@@ -50,8 +50,8 @@ class Settings(unittest.TestCase):
         cases: list[tuple[str, Any]] = [
             ("slug", "Two Words"), ("slug", "a/../b"), ("prompt", None), ("max_tokens", 0), ("max_tokens", True),
             ("repeats", 1.5), ("decision", "swap"), ("aggregation", "mode"), ("headline", {"metric": "f1"}),
-            ("headline", []), ("tool_choice", "auto"), ("tool_choice", {"type": "function"}), ("secondary", ["agreement"]),
-            ("arms", []),
+            ("headline", []), ("tool_choice", "auto"), ("tool_choice", {"type": "function"}),
+            ("secondary", ["agreement"]), ("arms", []),
         ]  # fmt: skip
         for key, value in cases:
             with self.subTest(key, value=value):
@@ -101,9 +101,7 @@ class Arms(unittest.TestCase):
 class Identity(unittest.TestCase):
     def setUp(self) -> None:
         items, _ = evidence.load_items((ROOT / "fixture.jsonl").read_bytes(), "fixture.jsonl")
-        hashes = {
-            name: "0" * 64 for name in ("fixture.jsonl", "recipe.py", "check.py", "engine/tables.py", "run_eval.py")
-        }
+        hashes = dict.fromkeys(("fixture.jsonl", "recipe.py", "check.py", "engine/tables.py", "run_eval.py"), "0" * 64)
         self.base = evaluation.Evaluation(".", CONFIG, items, [], None, None, hashes, {})
 
     def digest(
