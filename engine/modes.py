@@ -490,7 +490,7 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "import_replies": main_import,
         "prune": main_prune,
     }
-    mode = next(name for name in modes if getattr(options, name) not in (None, False))
+    mode = next(name for name in modes if getattr(options, name) is not None and getattr(options, name) is not False)
     try:
         for text in options.gate or []:
             gates.parse_gate(text)  # a mistyped gate is told before anything is spent
@@ -498,6 +498,8 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
     except HANDLED as problem:
         error(str(problem), getattr(problem, "hint", None))
         return 3
+    except BrokenPipeError:
+        raise  # whoever read our output has gone; that is no problem of a file
     except OSError as problem:
         error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
         return 3
