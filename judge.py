@@ -1,4 +1,4 @@
-"""Grade your own results with a judge, compare two runs in both orders, and measure how far that judge is to be trusted.
+"""Grade your own results with a judge, compare two runs in both orders, and measure how far to trust that judge.
 
     python3 -I judge.py grade --results examples/results-a.json --judge-model control-longer --out judged.json
     python3 -I judge.py compare --results-a examples/results-a.json --results-b examples/results-b.json \\
