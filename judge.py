@@ -25,10 +25,10 @@ PROGRAM = "judge"
 # What every command stands on, each after what it imports; then what a command adds.
 BASE_ROOMS = ("agreement", "recipe", "evidence", "rows")
 CALLING_ROOMS = (
-    *("evaluation", "keys", "pacing", "providers", "refusals", "transport", "client", "generate", "plan"),
+    *("evaluation", "controls", "keys", "pacing", "providers", "refusals", "transport", "client", "generate", "plan"),
     *("messages", "calling"),
 )
-JUDGING_ROOMS = (*CALLING_ROOMS, "results", "grading", "judging", "judged", "judge_tables", "judge_modes")
+JUDGING_ROOMS = (*CALLING_ROOMS, "results", "grading", "judging", "judged", "tables", "judge_tables", "judge_modes")
 ROOMS = {
     "grade": JUDGING_ROOMS,
     "compare": JUDGING_ROOMS,

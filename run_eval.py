@@ -37,7 +37,7 @@ OWN_FILES = {"fixture.jsonl": "fixture", "recipe.py": "recipe", "check.py": "che
 # The rooms of engine/, each after the rooms it imports.
 ROOMS = (
     *("evidence", "rows", "evaluation", "controls", "keys", "pacing", "providers", "refusals", "transport", "client"),
-    *("generate", "plan", "verdicts", "summary", "tables", "modes"),
+    *("generate", "plan", "messages", "calling", "verdicts", "summary", "tables", "modes"),
 )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
+from typing import Any
 
 # === Constants ===
 
@@ -33,3 +35,15 @@ class Voice:
             say(f"{self.program}: warning: {line}")
         if len(lines) > MAX_WARNINGS:
             say(f"{self.program}: warning: … and {len(lines) - MAX_WARNINGS} more")
+
+    def guard(self, handled: tuple[type[Exception], ...], function: Callable[[Any], int], options: Any) -> int:
+        """function(options), with every foreseen problem as one message and exit code 3."""
+        try:
+            return function(options)
+        except BrokenPipeError:
+            raise
+        except handled as problem:
+            self.error(str(problem), getattr(problem, "hint", None))
+        except OSError as problem:
+            self.error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+        return 3
