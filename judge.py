@@ -35,7 +35,10 @@ ROOMS = {
     "answer": (*CALLING_ROOMS, "results", "checks", "grading", "judging", "answering"),
     "correct": ("messages", "results", "correcting"),
     "import": ("messages", "results", "importers"),
-    "human": ("messages", "results", "labels", "label_terminal", "label_web", "human"),
+    "human": (
+        *("messages", "results", "tables", "evaluation", "generate", "verdicts", "summary"),
+        *("labels", "label_terminal", "label_sources", "label_results", "label_fixture", "human"),
+    ),
 }
 MAIN = {
     "grade": ("judge_modes", "main_grade"),
@@ -121,7 +124,7 @@ def build_parser(command: str | None) -> Any:
     add_compare(commands)
     if command == "human":
         load_rooms(ROOMS["human"])
-        room("human").add_human(commands)
+        room("human").add_human(commands, load)
     else:
         commands.add_parser("human", help="label answers or pairs yourself, in the terminal or a local page")
     add_correct(commands)

@@ -74,7 +74,9 @@ def tokens(text: str) -> list[dict[str, Any]]:
             add(match["label"] if match["label"] == match["url"] else f"{match['label']} ({match['url']})")
         else:
             letters = {1: "i", 2: "b", 3: "bi"}[len(match["mark"])]
-            add(match["mark"], "", letters, text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1])
+            add(
+                match["mark"], "", letters, text[match.start() - 1 : match.start()], text[match.end() : match.end() + 1]
+            )
         end = match.end()
     add(text[end:])
     return found

@@ -45,7 +45,7 @@ class Task(NamedTuple):
     kind: 'score' (one answer, 1 to 5) or 'pair' (two answers, A, B or equal). panels: (title, text) shown above the
     answers. answers: the one answer, or the item's own A and B. judge: the judge's score, the judge's decision in the
     item's own A/B, 'invalid', or None without one; hidden until the end. why: the judge's reason. cluster: the
-    question, None = a question of its own.
+    question, None = a question of its own. panel: (judge, its verdict) for each judge where there were several.
     """
 
     item: str
@@ -56,6 +56,7 @@ class Task(NamedTuple):
     judge: int | str | None = None
     why: str = ""
     cluster: str | None = None
+    panel: tuple[tuple[str, int | str | None], ...] = ()
 
     @property
     def content(self) -> str:
@@ -167,7 +168,7 @@ def parse_label(row: Any, where: str) -> Label:
         label=one_of(field(row, "label", (int, str, type(None)), where), allowed, "label", where),
         shown=shown,
         comment=str(row.get("comment") or ""),
-        seconds=float(seconds) if agreement.is_number(seconds) else None,
+        seconds=seconds if agreement.is_number(seconds) else None,
         content=str(row.get("content") or ""),
     )
 
@@ -332,7 +333,7 @@ class Session:
 
     def next_open(self, after: int = -1) -> int | None:
         """The first place behind `after` without an answer, then from the start; None when nothing is open."""
-        places = [*range(after + 1, len(self.tasks)), *range(0, after + 1)]
+        places = [*range(after + 1, len(self.tasks)), *range(after + 1)]
         return next((place for place in places if self.label(place) is None), None)
 
     def counts(self) -> Counter[str]:
