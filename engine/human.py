@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -250,10 +251,9 @@ def ask(
     session = labels.Session(tasks, options.annotator, book, seed=options.seed, clock=clock)
     if options.web:
         label_web = loaded(WEB_ROOMS, options.load)
-        places = {task.item: place for place, task in enumerate(tasks)}
 
         def result() -> dict[str, Any]:
-            return label_results.as_page(work_out(source, book.labels, options, clock), places)
+            return label_results.as_page(work_out(source, book.labels, options, clock), session)
 
         title = "Score answers" if source.kind == "score" else "Compare answers"
         label_web.serve(session, title, result, options.port, messages.say)
@@ -285,7 +285,7 @@ def conclude(
     for path in made:
         messages.say(f"wrote {path}")
     if len(made) > 1:
-        messages.say(f"hint: python3 -I run_eval.py {options.make_fixture} --demo")
+        messages.say(f"hint: python3 -I run_eval.py {shlex.quote(options.make_fixture)} --demo")
     return 0
 
 

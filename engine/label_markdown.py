@@ -216,10 +216,12 @@ def read_list(lines: list[str], place: int, depth: int) -> tuple[Block | None, i
                 break
             items.append([line.expandtabs(4)[found[2] :]])
         elif not line.strip():
-            following = next((later for later in lines[at:] if later.strip()), "")
-            if not (marker(following) or following[:1] in (" ", "\t")):
+            after = next((later for later in range(at, len(lines)) if lines[later].strip()), at)
+            if not (marker(lines[after]) or lines[after][:1] in (" ", "\t")) or after == at:
                 break
-            items[-1].append("")
+            items[-1] += [""] * (after - at)
+            at = after
+            continue
         elif indent > first[0] or (lines[at - 1].strip() and not starts_block(line)):
             items[-1].append(line.expandtabs(4)[min(indent, first[2]) :])
         else:

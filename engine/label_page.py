@@ -96,7 +96,7 @@ body {
   margin: 0; display: flex; flex-direction: column; min-height: 100%; background: var(--page); color: var(--ink);
   font-family: system-ui, -apple-system, "Segoe UI", Roboto, "Noto Sans", "DejaVu Sans", sans-serif; line-height: 1.5;
 }
-h1, h2, h3, p { margin: 0; }
+h1, h2, h3, h4, h5, p { margin: 0; }
 h1 { font-size: 1.05rem; font-weight: 650; overflow-wrap: anywhere; }
 .quiet { color: var(--quiet); font-size: 0.88rem; }
 .hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
@@ -119,7 +119,7 @@ button:disabled { opacity: 0.45; cursor: default; }
 button[aria-pressed="true"] { background: var(--strong); color: var(--on-strong); border-color: var(--strong); }
 :focus-visible { outline: 3px solid var(--strong); outline-offset: 2px; }
 main:focus { outline: none; }
-main { flex: 1 1 auto; overflow-y: auto; padding: 1rem; min-height: 0; }
+main { flex: 1 1 auto; overflow-y: auto; padding: 1rem; min-height: 0; scrollbar-gutter: stable; }
 .item { max-width: 112rem; margin: 0 auto; display: grid; gap: 1rem; }
 .item-head { display: flex; gap: 0.25rem 0.9rem; align-items: baseline; flex-wrap: wrap; }
 .item-head h2 { font-size: 1rem; overflow-wrap: anywhere; }
@@ -149,11 +149,12 @@ main { flex: 1 1 auto; overflow-y: auto; padding: 1rem; min-height: 0; }
 .text p { white-space: pre-line; }
 .text h3, .text h4, .text h5 { line-height: 1.3; font-weight: 680; }
 .text h3 { font-size: 1.15rem; } .text h4 { font-size: 1.05rem; } .text h5 { font-size: 1rem; }
-.text ul, .text ol { margin: 0; padding-left: 1.6em; }
+.text ul, .text ol { margin-bottom: 0; padding-left: 1.6em; }
+.text > :is(ul, ol):first-child { margin-top: 0; }
 .text li + li { margin-top: 0.25em; }
 .text li > ul, .text li > ol { margin-top: 0.25em; }
-.text blockquote { margin: 0; padding-left: 0.9em; border-left: 3px solid var(--line); color: var(--quiet); }
-.text hr { border: 0; border-top: 1px solid var(--line); }
+.text blockquote { margin-inline: 0; margin-bottom: 0; padding-left: 0.9em; border-left: 3px solid var(--line); color: var(--quiet); }
+.text hr { width: 100%; border: 0; border-top: 1px solid var(--line); }
 code, pre { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace;
   font-size: 0.88em; tab-size: 4; }
 code { background: var(--code); border-radius: 0.25em; padding: 0.08em 0.3em; white-space: pre-wrap; }
@@ -168,9 +169,9 @@ table { border-collapse: collapse; font-size: 0.93em; }
 th, td { border: 1px solid var(--line); padding: 0.3em 0.65em; text-align: left; vertical-align: top; }
 th { background: var(--code); font-weight: 650; }
 .bar {
-  flex: none; background: var(--card); border-top: 1px solid var(--line); padding: 0.6rem max(1rem, (100% - 112rem) / 2) 0.35rem;
-  display: grid;
-  gap: 0.5rem 1rem;   grid-template-columns: auto auto minmax(10rem, 1fr); align-items: center; justify-content: center;
+  flex: none; background: var(--card); border-top: 1px solid var(--line);
+  padding: 0.6rem max(1rem, (100% - 112rem) / 2) 0.35rem; display: grid; gap: 0.5rem 1rem;
+  grid-template-columns: auto auto minmax(10rem, 1fr); align-items: center; justify-content: center;
 }
 .bar[hidden] { display: none; }
 .choices { display: flex; gap: 0.5rem; }
@@ -192,15 +193,24 @@ kbd {
 #status.failure, .failure { color: var(--bad); font-weight: 600; }
 .done { max-width: 70rem; margin: 0 auto; display: grid; gap: 1.1rem; }
 .done h2 { font-size: 1.25rem; }
-.done h3 { font-size: 1.02rem; }
-.done .card { padding: 1rem; display: grid; gap: 0.7rem; }
+.panel > h3 { font-size: 1.02rem; }
+.panel { background: var(--card); border: 1px solid var(--line); border-radius: 0.6rem; box-shadow: var(--shadow);
+  padding: 1rem; display: grid; gap: 0.7rem; grid-template-columns: minmax(0, 1fr); }
 .done .actions { display: flex; gap: 0.6rem; flex-wrap: wrap; }
 .primary { background: var(--strong); color: var(--on-strong); border-color: var(--strong); font-weight: 600; }
-.figures td:nth-child(n+2), .figures th:nth-child(n+2) { font-variant-numeric: tabular-nums; }
+.figures td:nth-child(n+2) { font-variant-numeric: tabular-nums; white-space: nowrap; }
 .dots { display: flex; flex-wrap: wrap; gap: 0.35rem; }
 .dots button { min-width: 2.4rem; padding: 0.2rem 0.4rem; font-variant-numeric: tabular-nums; }
 .dots .skipped { border-style: dashed; color: var(--quiet); }
-details > summary { cursor: pointer; padding: 0.35rem 0; }
+details { border-top: 1px solid var(--line); }
+details > summary { cursor: pointer; padding: 0.55rem 0.2rem; display: flex; flex-wrap: wrap; gap: 0.3rem 0.8rem;
+  align-items: baseline; }
+summary::before { content: "▸"; color: var(--quiet); }
+details[open] > summary::before { content: "▾"; }
+summary::-webkit-details-marker { display: none; }
+summary b { font-weight: 600; overflow-wrap: anywhere; min-width: 6rem; }
+.said { border-radius: 1rem; background: var(--mark); padding: 0.05rem 0.7rem; font-size: 0.88rem;
+  white-space: nowrap; }
 details .pair, details .single { margin: 0.6rem 0 1rem; }
 dialog { border: 1px solid var(--line); border-radius: 0.7rem; background: var(--card); color: var(--ink);
   max-width: min(34rem, 92vw);
@@ -345,7 +355,7 @@ function texts(found) {
   if (state.kind === "score") {
     return [make("div", "single", make("div", "context", ...context), card("Answer", "", found.answers[0]))];
   }
-  const pair = make("div", "pair", card("Answer A", "A", found.answers[0]), card("Answer B", "B", found.answers[1]));
+  const pair = make("div", "pair", card("Answer", "A", found.answers[0]), card("Answer", "B", found.answers[1]));
   return [make("div", "context", ...context), pair];
 }
 
@@ -466,7 +476,7 @@ function drawDone() {
   const result = button("Show the result", showResult, "primary");
   const actions = make("div", "actions", result);
   if (open) actions.append(button("Go on labelling", () => show(state.open)));
-  by("main").replaceChildren(make("div", "done", make("section", "card", make("h2", "", title),
+  by("main").replaceChildren(make("div", "done", make("section", "panel", make("h2", "", title),
     make("p", "", "You can go back to any item and change your label. Once the result is shown, what the judge said " +
       "is known, and labels are closed."), make("div", "dots", ...dots), actions)));
   result.focus();
@@ -489,10 +499,11 @@ function table(className, head, rows) {
 }
 
 function disagreement(one) {
-  const line = make("summary", "", one.item + ": " + one.words);
+  const line = make("summary", "", make("b", "", one.item), make("span", "said", "people " + one.human),
+    make("span", "said", "judge " + one.judge));
+  if (one.why) line.append(make("span", "quiet", one.why));
   const details = make("details", "", line);
-  if (one.why) details.append(make("p", "quiet", "The judge's reason: " + one.why));
-  if (one.comment) details.append(make("p", "quiet", "Your comment: " + one.comment));
+  if (one.comment) details.append(make("p", "quiet", "Comment: " + one.comment));
   if (one.place !== null) details.addEventListener("toggle", async () => {
     if (!details.open || details.dataset.filled) return;
     details.dataset.filled = "yes";
@@ -508,13 +519,13 @@ function drawResult(result) {
   history.replaceState(null, "", "#result");
   const parts = [make("h2", "", result.title)];
   for (const section of result.sections) {
-    const box = make("section", "card", make("h3", "", section.title));
+    const box = make("section", "panel", make("h3", "", section.title));
     if (section.rows.length) box.append(table("figures", section.head, section.rows));
     for (const note of section.notes) box.append(make("p", "quiet", note));
     parts.push(box);
   }
   if (result.disagreements.length) {
-    parts.push(make("section", "card", make("h3", "", "Where you and the judge differ, side by side"),
+    parts.push(make("section", "panel", make("h3", "", "Where people and the judge differ"),
       ...result.disagreements.map(disagreement)));
   }
   const end = button("Stop the labelling server", async () => {
@@ -522,7 +533,7 @@ function drawResult(result) {
     end.disabled = true;
     end.textContent = "Stopped; this page can be closed";
   });
-  parts.push(make("section", "card", make("p", "", "Your labels are in " + state.file + "."),
+  parts.push(make("section", "panel", make("p", "", "Your labels are in " + state.file + "."),
     make("div", "actions", end)));
   by("main").replaceChildren(make("div", "done", ...parts));
   by("main").scrollTop = 0;

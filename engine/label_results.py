@@ -338,9 +338,11 @@ def agreement_section(found: dict[str, Any]) -> Section:
 
 def agreement_notes(found: dict[str, Any], n: int) -> list[str]:
     """What a reader has to know beside the figures."""
-    notes = [
-        "95% intervals. The labelled items are a random sample, spread evenly over the judge's labels and categories."
-    ]
+    notes = ["95% intervals."]
+    if n < found["items"]:
+        notes[0] += (
+            f" {n} of {found['items']} items, drawn at random and evenly over the judge's labels and categories."
+        )
     if n < FEW:
         notes.append(f"Only {n} items: the intervals are wide; {FEW} or more say much more (--sample).")
     if found["judge_invalid"]:
@@ -396,10 +398,9 @@ def sections(found: dict[str, Any]) -> list[Section]:
     return [agreement_section(found), people_section(found)]
 
 
-def words_of(one: dict[str, Any]) -> str:
-    """People's label beside the judge's."""
-    human = tables.number(one["human"], 2) if isinstance(one["human"], float) else one["human"]
-    return f"people {human}, judge {one['judge']}"
+def word(label: Any) -> str:
+    """A label or score as it is shown."""
+    return str(tables.number(label, 2)) if isinstance(label, float) else str(label)
 
 
 def as_text(found: dict[str, Any]) -> list[str]:
@@ -411,13 +412,23 @@ def as_text(found: dict[str, Any]) -> list[str]:
         lines += ["", *one["notes"], ""] if one["notes"] else [""]
     differing = found["disagreements"]
     if differing:
+        scores = found["mode"] == "human-agreement"
         lines += [f"Where people and {found['judge_model']} differ ({len(differing)})", ""]
         rows = [
-            (one["id"], str(one["human"]), str(one["judge"]), one_line(one["why"]), one_line(one["comment"]))
+            (
+                one_line(one["id"]),
+                word(one["human"]),
+                word(one["judge"]),
+                one_line(one["why"]),
+                one_line(one["comment"]),
+            )
             for one in differing[:MAX_SHOWN]
         ]
         lines += [
-            f"  {line}" for line in tables.columns(("item", "people", "judge", "the judge's reason", "comment"), rows)
+            f"  {line}"
+            for line in tables.columns(
+                ("item", "people", "judge" if scores else found["judge_model"], "reason", "comment"), rows
+            )
         ]
         if len(differing) > MAX_SHOWN:
             lines.append(f"  … and {len(differing) - MAX_SHOWN} more (--format json lists all)")
@@ -430,19 +441,19 @@ def one_line(text: str, length: int = 80) -> str:
     return flat if len(flat) <= length else flat[: length - 1] + "…"
 
 
-def as_page(found: dict[str, Any], places: dict[str, int]) -> dict[str, Any]:
-    """The result for the labelling page; places: item -> where the session has it."""
-    rest = ("why", "comment")
-    return {
-        "title": "Result",
-        "sections": sections(found),
-        "disagreements": [
-            {
-                "item": one["id"],
-                "words": words_of(one),
-                "place": places.get(one["id"]),
-                **{key: one[key] for key in rest},
-            }
-            for one in found["disagreements"]
-        ],
-    }
+def as_page(found: dict[str, Any], session: labels.Session) -> dict[str, Any]:
+    """The result for the labelling page; A and B as this person saw them, so that they fit the texts beside them."""
+    places = {task.item: place for place, task in enumerate(session.tasks)}
+    orders = {item: session.shown[place] for item, place in places.items()}
+    shown = [
+        {
+            "item": one["id"],
+            "human": word(labels.to_side(one["human"], orders.get(one["id"]))),
+            "judge": word(labels.to_side(one["judge"], orders.get(one["id"]))),
+            "why": one["why"],
+            "comment": one["comment"],
+            "place": places.get(one["id"]),
+        }
+        for one in found["disagreements"]
+    ]
+    return {"title": "Result", "sections": sections(found), "disagreements": shown}

@@ -418,7 +418,7 @@ class Labelling:
         page = body[self.top : self.top + self.room]
         page += [""] * (self.room - len(page))
         lines = [f"{style.bold}{head}{style.plain}", "", *page, *(f"{style.dim}{line}{style.plain}" for line in foot)]
-        self.terminal.write("\x1b[H\x1b[2J" + "\r\n".join(lines))
+        self.terminal.write("\x1b[H\x1b[2J" + "\n".join(lines))
 
     def run(self) -> bool:
         """Label until nothing is open and the person is done; False when they stopped before that."""
@@ -440,7 +440,7 @@ class Labelling:
         clear = "\x1b[H\x1b[2J" if self.terminal.paged else "\n"
         self.terminal.write(
             f"{clear}All {len(self.session.tasks)} items are done: {counts['labelled']} labelled, "
-            f"{counts['skipped']} skipped.\r\nEnter shows the result.   p goes back to the last item.\r\n"
+            f"{counts['skipped']} skipped.\nEnter shows the result.   p goes back to the last item.\n"
         )
         while True:
             key = self.terminal.key()
@@ -509,7 +509,7 @@ class Labelling:
 
     def help(self) -> None:
         clear = "\x1b[H\x1b[2J" if self.terminal.paged else "\n"
-        self.terminal.write(clear + HELP.replace("\n", "\r\n") + "\r\n")
+        self.terminal.write(clear + HELP + "\n")
         if self.terminal.paged:
             self.terminal.key()
 

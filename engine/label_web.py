@@ -264,8 +264,7 @@ class Handler(BaseHTTPRequestHandler):
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """A malformed request gets a status and nothing else."""
         self.close_connection = True
-        self.requestline = getattr(self, "requestline", "")
-        self.request_version = getattr(self, "request_version", "HTTP/1.1") or "HTTP/1.1"
+        self.request_version = "HTTP/1.1"  # what could not be read may have left an older one, which has no status line
         self.reply(Reply(code))
 
     def log_message(self, format: str, *args: Any) -> None:
