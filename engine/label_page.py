@@ -153,7 +153,8 @@ main { flex: 1 1 auto; overflow-y: auto; padding: 1rem; min-height: 0; scrollbar
 .text > :is(ul, ol):first-child { margin-top: 0; }
 .text li + li { margin-top: 0.25em; }
 .text li > ul, .text li > ol { margin-top: 0.25em; }
-.text blockquote { margin-inline: 0; margin-bottom: 0; padding-left: 0.9em; border-left: 3px solid var(--line); color: var(--quiet); }
+.text blockquote { margin-inline: 0; margin-bottom: 0;
+  padding-left: 0.9em; border-left: 3px solid var(--line); color: var(--quiet); }
 .text hr { width: 100%; border: 0; border-top: 1px solid var(--line); }
 code, pre { font-family: ui-monospace, "SFMono-Regular", Menlo, Consolas, "DejaVu Sans Mono", monospace;
   font-size: 0.88em; tab-size: 4; }

@@ -332,7 +332,8 @@ def agreement_section(found: dict[str, Any]) -> Section:
             ("mean of people, of judge", ", ".join(tables.number(mean, 2) for mean in means), *[""] * (len(judges) - 1))
         )
     n = found["scored"] if scores else sum(found["labels"].values())
-    title = f"{found['judge_model']} against people, {n} {'scores' if scores else 'pairs with a clear majority'}"
+    what = tables.plural("score" if scores else "pair", n)
+    title = f"{found['judge_model']} against people, {n} {what}{'' if scores else ' with a clear majority'}"
     return section(title, head, rows, agreement_notes(found, n))
 
 

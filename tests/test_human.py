@@ -1,4 +1,4 @@
-"""The `human` command as people run it: through a real terminal, through a pipe, its result, and fixtures made of it."""
+"""The `human` command as people run it: in a real terminal, through a pipe, its result, and fixtures made of it."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ except ImportError:  # no pseudo-terminals on this system
 
 COMMAND = [sys.executable, "-I", str(ROOT / "judge.py"), "human"]
 ENVIRONMENT = {**os.environ, "LC_ALL": "C", "TERM": "xterm", "COLUMNS": "80", "LINES": "24"}
-RUN = {
-    **{"model": "m1", "quant": "q", "engine": "e", "engine_version": "1", "settings": "s", "task_set": "t"},
-    **{"task_set_version": "1", "checks_passed": 0, "tasks": 0},
+ITEM = '{"id": "a", "prompt": "", "answer": ""'
+RUN: dict[str, Any] = {
+    **dict.fromkeys(("quant", "engine", "engine_version", "settings", "task_set", "task_set_version"), "x"),
+    "model": "m1",
+    "checks_passed": 0,
+    "tasks": 0,
 }
 
 
 def graded(number: int, score: int | None, **more: Any) -> dict[str, Any]:
     item = {"id": f"task-{number:02d}", "category": ("x", "y")[number % 2], "prompt": f"Prompt {number}"}
-    item |= {"rubric": "The rubric.", "reference": "", "answer": f"Answer {number}.", "checks": {"passed": True}}
+    item |= {"rubric": "The rubric.", "reference": "", "answer": f"Answer {number}."}
     return {**item, "judge": None if score is None else {"score": score, "why": f"SECRET {number}"}, **more}
 
 
@@ -153,7 +156,7 @@ class ThroughAPipe(CommandCase):
     def test_bad_files_are_refused_before_the_first_item(self) -> None:
         cases = {
             '{"run": {}, "results": []}': "field 'judge' is missing",
-            '{"run": {}, "judge": {}, "results": [{"id": "a", "prompt": "", "answer": "", "judge": {"score": 6}}]}': "judge.score",
+            '{"run": {}, "judge": {}, "results": [' + ITEM + ', "judge": {"score": 6}}]}': "judge.score",
             "": "is empty",
             "[]": "expected a judged file",
         }
@@ -212,7 +215,7 @@ class Pairs(CommandCase):
         out, shown = self.run_with("", "--pairs", "pairs.jsonl", "--make-fixture", "my eval")
         self.assertIn("hint: python3 -I run_eval.py 'my eval' --demo", shown)
         rows = self.lines("my eval/fixture.jsonl")
-        votes = {line["item"]: {} for line in self.lines("pairs.labels.jsonl")}
+        votes: dict[str, dict[str, str]] = {line["item"]: {} for line in self.lines("pairs.labels.jsonl")}
         for line in self.lines("pairs.labels.jsonl"):
             votes[line["item"]][line["annotator"]] = line["label"]
         for row in rows:
@@ -320,8 +323,8 @@ class ThroughATerminal(CommandCase):
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.before = termios.tcgetattr(slave)
         self.slave = slave
-        out = open(self.folder / "out.txt", "wb")
-        self.addCleanup(out.close)
+        out = os.open(self.folder / "out.txt", os.O_WRONLY | os.O_CREAT)
+        self.addCleanup(os.close, out)
         self.process = subprocess.Popen(
             [*COMMAND, *flags],
             cwd=self.folder,

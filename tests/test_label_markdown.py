@@ -22,7 +22,7 @@ def texts(value: Any) -> str:
 
 
 class Spans(unittest.TestCase):
-    cases = (
+    cases: tuple[tuple[str, str, list[list[str]]], ...] = (
         ("plain", "a b", [["", "a b"]]),
         ("bold", "**a** b", [["b", "a"], ["", " b"]]),
         ("italic", "*a* _b_", [["i", "a"], ["", " "], ["i", "b"]]),
@@ -46,7 +46,7 @@ class Spans(unittest.TestCase):
 
 
 class Blocks(unittest.TestCase):
-    cases = (
+    cases: tuple[tuple[str, str, list[str]], ...] = (
         ("paragraph keeps its lines", "a\nb\n\nc", ["text", "text"]),
         ("heading", "# a #\nb", ["heading", "text"]),
         ("fence", "```py\n# x\n```\nafter", ["code", "text"]),

@@ -201,14 +201,15 @@ class WhatIsSaid(ServerCase):
         self.assertIsNone(kept["open"])
 
     def test_answers_that_are_none_are_refused_and_not_kept(self) -> None:
-        for value in (
+        values: tuple[Any, ...] = (
             [],
             {"place": 0},
             {"place": 0, "choice": "C", "comment": ""},
             {"place": 0, "choice": 3, "comment": ""},
             {"place": 0, "choice": ["A"], "comment": ""},
             {"place": 0, "choice": "A", "comment": 7},
-        ):
+        )
+        for value in values:
             with self.subTest(str(value)):
                 self.post("label", value, 400)
         for place in (-1, 4, "x", None, True, 1.5):

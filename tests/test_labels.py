@@ -100,7 +100,12 @@ class TheFile(unittest.TestCase):
         synced = []
         real = os.fsync
         self.addCleanup(setattr, os, "fsync", real)
-        os.fsync = lambda descriptor: synced.append(descriptor) or real(descriptor)  # type: ignore[func-returns-value]
+
+        def fsync(descriptor: int) -> None:
+            synced.append(descriptor)
+            real(descriptor)
+
+        os.fsync = fsync  # type: ignore[assignment]
         session = self.session()
         session.give(0, "A", "why", 2.34)
         self.assertEqual(len(synced), 1)
