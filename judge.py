@@ -22,21 +22,7 @@ from typing import Any
 # === Constants ===
 
 PROGRAM = "judge"
-# What every command stands on, each after what it imports; then what a command adds.
-BASE_ROOMS = ("agreement", "recipe", "evidence", "rows")
-CALLING_ROOMS = (
-    *("evaluation", "controls", "keys", "pacing", "providers", "refusals", "transport", "client", "generate", "plan"),
-    *("messages", "calling"),
-)
-JUDGING_ROOMS = (*CALLING_ROOMS, "results", "grading", "judging", "judged", "tables", "judge_tables", "judge_modes")
-ROOMS = {
-    "grade": JUDGING_ROOMS,
-    "compare": JUDGING_ROOMS,
-    "answer": (*CALLING_ROOMS, "results", "checks", "grading", "judging", "answering"),
-    "correct": ("messages", "results", "correcting"),
-    "import": ("messages", "results", "importers"),
-    "human": ("messages", "results", "labels", "label_terminal", "label_web", "human"),
-}
+# Where each command is done; what a room imports is loaded before it.
 MAIN = {
     "grade": ("judge_modes", "main_grade"),
     "compare": ("judge_modes", "main_compare"),
@@ -75,11 +61,19 @@ def home() -> str:
 
 
 def room(name: str) -> Any:
-    """A module of the toolkit: its file lies beside this one, or in engine/."""
+    """A module of the toolkit, from this folder or engine/, with what it imports of the toolkit loaded before it."""
     import os
+    import re
 
-    folder = home() if name in ("agreement", "recipe", "client") else os.path.join(home(), "engine")
-    return sys.modules.get(name) or load(os.path.join(folder, f"{name}.py"), name)
+    paths = {os.path.join(home(), part, f"{name}.py") for part in ("", "engine")}
+    path = next(filter(os.path.exists, sorted(paths)), None)
+    if path is None or name in sys.modules:
+        return sys.modules.get(name)
+    with open(path, "rb") as stream:
+        data = stream.read()
+    for needed in re.findall(rb"^import (\w+)", data, re.MULTILINE):
+        room(needed.decode())
+    return load(path, name, data)
 
 
 # === Command line ===
@@ -121,7 +115,7 @@ def build_parser(command: str | None) -> Any:
     add_compare(commands)
     if command == "human":
         load_rooms(ROOMS["human"])
-        room("human").add_human(commands)
+        room("human").add_human(commands, load)
     else:
         commands.add_parser("human", help="label answers or pairs yourself, in the terminal or a local page")
     add_correct(commands)
@@ -290,11 +284,6 @@ def check_options(parser: Any, options: Any) -> None:
 # === Main ===
 
 
-def load_rooms(names: tuple[str, ...]) -> None:
-    for name in (*BASE_ROOMS, *names):
-        room(name)
-
-
 def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
@@ -302,7 +291,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = build_parser(given[0] if given else None)
     options = parser.parse_args(given)
     check_options(parser, options)
-    load_rooms(ROOMS[options.command])
+    room("recipe")
     name, function = MAIN[options.command]
     try:
         code: int = getattr(room(name), function)(options)

@@ -135,7 +135,9 @@ def correct(options: Any) -> int:
     human = human_points(found, "pair" if compared else "score")
     foreign = [item for item in human if item not in points]
     if foreign:
-        VOICE.warn([f"{options.labels}: labels of items that {options.judged} does not hold: {', '.join(foreign[:20])}"])
+        VOICE.warn(
+            [f"{options.labels}: labels of items that {options.judged} does not hold: {', '.join(foreign[:20])}"]
+        )
     human = {item: value for item, value in human.items() if item in points}
     if not human:
         kind = "pairs" if compared else "scores"
