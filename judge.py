@@ -114,7 +114,6 @@ def build_parser(command: str | None) -> Any:
     add_grade(commands)
     add_compare(commands)
     if command == "human":
-        load_rooms(ROOMS["human"])
         room("human").add_human(commands, load)
     else:
         commands.add_parser("human", help="label answers or pairs yourself, in the terminal or a local page")
