@@ -265,31 +265,26 @@ class Pairs(CommandCase):
             self.assertEqual((row["earlier_gold"], row["split"], row["votes"][0]), ("B", "dev", earlier[0]))
         self.assertIn("nothing is overwritten", self.run_with("", *self.again("out.jsonl"), code=3)[1])
 
-    def test_a_comparison_is_labelled_with_the_judge_hidden_and_measured_against_people(self) -> None:
-        head = {"mode": "compare", "judge_model": "j1", "a": {"model": "m1"}, "b": {"model": "m2"}}
-        items = [
-            {
-                "id": f"t{n}",
-                "category": "x",
-                "prompt": "p",
-                "rubric": "r",
-                "reference": "",
-                "answer_a": "yes",
-                "answer_b": "no",
-            }
-            | {"decision": "A", "why": "SECRET"}
-            for n in range(5)
-        ]
-        text = json.dumps({"judge": head, "pairs": items}, indent=2)
+    def test_a_comparison_is_labelled_with_judge_and_models_hidden_and_measured_against_people(self) -> None:
+        head = {"mode": "compare", "judge_model": "panel", "a": {"model": "m1"}, "b": {"model": "m2"}}
+        texts = {"category": "x", "prompt": "p", "rubric": "r", "reference": "", "answer_a": "yes", "answer_b": "no"}
+        said = {"decision": "A", "original": {"choice": "A", "why": "SECRET", "state": "ok"}, "swapped": None}
+        judges = {"judges": {"j1": said, "j2": {**said, "decision": "B"}}}
+        items = [{"id": f"t{n} [m1 / m3]", "task": f"t{n}", **texts, **said, **judges} for n in range(5)]
+        runs = {"m1": RUN, "m2": RUN, "m3": RUN}
+        text = json.dumps({"runs": runs, "judge": head, "pairs": items}, indent=2)
         (self.folder / "compared.json").write_text(text, encoding="utf-8")
         for flag in ("--pairs", "--judged"):
             with self.subTest(flag):
                 shown = self.run_with("a|b|=|s|a", flag, "compared.json", "--labels", f"l{flag}.jsonl")[1]
                 self.assertNotIn("SECRET", shown)
-                self.assertNotRegex(shown, r"\bm1\b|\bm2\b")
+                self.assertNotRegex(shown, r"\bm[123]\b")
         found = self.result_of("", "--pairs", "compared.json", "--labels", "l--pairs.jsonl", "--result")
         own = [line["label"] for line in self.lines("l--pairs.jsonl") if line["label"]]
         self.assertEqual(found["metrics"]["agreement"]["value"], own.count("A") / 4)
+        self.assertEqual(found["judges"]["j2"]["agreement"]["value"], own.count("B") / 4)
+        self.run_with("", "--pairs", "compared.json", "--labels", "l--pairs.jsonl", "--make-fixture", "made.jsonl")
+        self.assertEqual({(row["model_a"], row["model_b"]) for row in self.lines("made.jsonl")}, {("m1", "m3")})
         self.assertEqual((found["sides"]["first"], found["sides"]["second"], found["sides"]["equal"]), (2, 1, 1))
 
     def test_two_results_files_become_pairs_and_what_is_left_out_is_said(self) -> None:
@@ -314,6 +309,39 @@ class Pairs(CommandCase):
             "pairs.jsonl:5: field 'prior_turns'",
         ):
             self.assertIn(text, shown)
+
+
+class Offline(unittest.TestCase):
+    def test_connections_look_ups_and_children_are_refused_and_only_a_page_may_listen_here(self) -> None:
+        tried = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rooms import room
+import socket, subprocess
+human = room("human")
+human.lock_network(sys.argv[2] == "web")
+here = socket.socket()
+for name, act in (
+    ("connect", lambda: socket.socket().connect(("127.0.0.1", 9))),
+    ("look up", lambda: socket.getaddrinfo("localhost", 80)),
+    ("child", lambda: subprocess.run(["true"])),
+    ("all addresses", lambda: socket.socket().bind(("0.0.0.0", 0))),
+    ("here", lambda: here.bind(("127.0.0.1", 0))),
+):
+    try:
+        act()
+        print(name, "done")
+    except PermissionError:
+        print(name, "refused")
+"""
+        for mode, here in (("terminal", "refused"), ("web", "done")):
+            with self.subTest(mode):
+                done = subprocess.run(
+                    [sys.executable, "-c", tried, str(ROOT / "tests"), mode], capture_output=True, encoding="utf-8"
+                )
+                names = ("connect", "look up", "child", "all addresses")
+                expected = [*(f"{name} refused" for name in names), f"here {here}"]
+                self.assertEqual(done.stdout.split("\n")[:-1], expected, done.stderr)
 
 
 @unittest.skipIf(pty is None, "no pseudo-terminals on this system")
