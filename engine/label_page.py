@@ -119,6 +119,7 @@ button:disabled { opacity: 0.45; cursor: default; }
 button[aria-pressed="true"] { background: var(--strong); color: var(--on-strong); border-color: var(--strong); }
 :focus-visible { outline: 3px solid var(--strong); outline-offset: 2px; }
 main:focus { outline: none; }
+.top, .bar { overflow: hidden; scrollbar-gutter: stable; }
 main { flex: 1 1 auto; overflow-y: auto; padding: 1rem; min-height: 0; scrollbar-gutter: stable; }
 .item { max-width: 112rem; margin: 0 auto; display: grid; gap: 1rem; }
 .item-head { display: flex; gap: 0.25rem 0.9rem; align-items: baseline; flex-wrap: wrap; }
