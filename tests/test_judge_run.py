@@ -1,7 +1,9 @@
-"""judge.py end to end: grading and comparing with controls, against a loopback judge, with faults, killed and resumed."""
+"""judge.py end to end: with controls, against a loopback judge, with faults, killed and resumed."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
 import signal
@@ -12,10 +14,11 @@ import time
 import unittest
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from unittest import mock
 
 from fault_server import Behaviour, Close, FaultServer, Json, Raw, Request, Wait, http, script
-from rooms import ROOT
+from rooms import ROOT, room
 
 EXAMPLES = ROOT / "examples"
 KEY = "sk-test-" + "a1B2" * 8
@@ -61,11 +64,20 @@ def results_of(n: int, model: str = "model-a", answer: str = "answer") -> dict[s
     return {"run": run, "results": rows}
 
 
+class Said(NamedTuple):
+    """What a command wrote."""
+
+    stdout: str
+    stderr: str
+
+
 class JudgeCase(unittest.TestCase):
     def setUp(self) -> None:
-        self.temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(self.temporary.cleanup)
-        self.folder = Path(self.temporary.name)
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+        self.addCleanup(os.chdir, os.getcwd())
+        os.chdir(self.folder)
 
     def write(self, name: str, value: Any) -> str:
         (self.folder / name).write_text(json.dumps(value), encoding="utf-8")
@@ -77,25 +89,33 @@ class JudgeCase(unittest.TestCase):
     def command(self, *words: str) -> list[str]:
         return [sys.executable, "-I", str(ROOT / "judge.py"), *words]
 
-    def judge(self, *words: str, code: int = 0, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run judge.py in the temporary folder and expect an exit code."""
-        done = subprocess.run(
-            self.command(*words),
-            cwd=self.folder,
-            capture_output=True,
-            encoding="utf-8",
-            env={**os.environ, "LC_ALL": "C", **(env or {})},
-            timeout=60,
-            check=False,
-        )
-        self.assertEqual(code, done.returncode, done.stdout + done.stderr)
-        return done
+    def judge(self, *words: str, code: int = 0) -> Said:
+        """Run judge.py in the temporary folder and expect an exit code.
 
-    def grade(self, server: FaultServer, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+        Only controls, which lock their whole process off the network, get a process of their own.
+        """
+        if any(word.startswith("control-") for word in words):
+            done = subprocess.run(
+                self.command(*words), cwd=self.folder, capture_output=True, encoding="utf-8", timeout=60, check=False
+            )
+            got, said = done.returncode, Said(done.stdout, done.stderr)
+        else:
+            out, err = io.TextIOWrapper(io.BytesIO()), io.TextIOWrapper(io.BytesIO())
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                got = room("judge").main(list(words))
+            texts = []
+            for stream in (out, err):
+                stream.flush()
+                texts.append(stream.buffer.getvalue().decode("utf-8"))
+            said = Said(*texts)
+        self.assertEqual(code, got, said)
+        return said
+
+    def grade(self, server: FaultServer, *words: str, **more: Any) -> Said:
         common = ("--results", "r.json", "--base-url", server.base, "--judge-model", "judge-x", "--bootstrap", "200")
         return self.judge("grade", *common, *words, **more)
 
-    def compare(self, server: FaultServer, *words: str, **more: Any) -> subprocess.CompletedProcess[str]:
+    def compare(self, server: FaultServer, *words: str, **more: Any) -> Said:
         common = ("--results-a", "a.json", "--results-b", "b.json", "--base-url", server.base)
         return self.judge("compare", *common, "--judge-model", "judge-x", "--bootstrap", "200", *words, **more)
 
@@ -258,7 +278,8 @@ class Grading(JudgeCase):
             return chat({"score": 3, "why": f"got {request.headers.get('authorization')}"})
 
         with FaultServer(echo) as server:
-            done = self.grade(server, "--key-env", "JUDGE_KEY", env={"JUDGE_KEY": KEY})
+            with mock.patch.dict(os.environ, {"JUDGE_KEY": KEY}):
+                done = self.grade(server, "--key-env", "JUDGE_KEY")
             self.assertEqual(f"Bearer {KEY}", server.requests[0].headers["authorization"])
         kept = b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
         self.assertNotIn(KEY.encode(), kept)
@@ -338,9 +359,15 @@ class KilledAndResumed(JudgeCase):
     @unittest.skipIf(os.name == "nt", "signals")
     def test_an_interrupt_ends_with_130_and_the_way_to_go_on(self) -> None:
         self.write("r.json", results_of(20))
-        with FaultServer(grader(lambda seen: 3), delay_s=0.1) as server:
+        with FaultServer(grader(lambda seen: 3), delay_s=0.05) as server:
             words = ("grade", "--results", "r.json", "--base-url", server.base, "--judge-model", "judge-x", "--quiet")
-            process = subprocess.Popen(self.command(*words), cwd=self.folder, stderr=subprocess.PIPE, encoding="utf-8")
+            process = subprocess.Popen(
+                self.command(*words),
+                cwd=self.folder,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                encoding="utf-8",
+            )
             deadline = time.monotonic() + 20
             while server.count < 3 and time.monotonic() < deadline:
                 time.sleep(0.02)
@@ -355,7 +382,7 @@ class KilledAndResumed(JudgeCase):
 
     def test_two_processes_never_work_on_one_file(self) -> None:
         self.write("r.json", results_of(6))
-        with FaultServer(grader(lambda seen: 3), delay_s=0.3) as server:
+        with FaultServer(grader(lambda seen: 3), delay_s=0.15) as server:
             words = ("grade", "--results", "r.json", "--base-url", server.base, "--judge-model", "judge-x", "--quiet")
             process = subprocess.Popen(self.command(*words), cwd=self.folder, stdout=subprocess.DEVNULL)
             while server.count < 1:
