@@ -145,8 +145,10 @@ def json_rows(path: str) -> list[dict[str, Any]]:
     data = results.read_bytes(path)
     if data.lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"["):
         listed = need_list(results.read_value(path, data), path)
-        return [need_object(one, f"{path}: item {place}") for place, one in enumerate(listed, 1)]
-    found = []
+        found = [need_object(one, f"{path}: item {place}") for place, one in enumerate(listed, 1)]
+        data = b""
+    else:
+        found = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip(b" \t\r\n\xef\xbb\xbf"):
             found.append(need_object(evidence.parse_json(line, f"{path}:{number}"), f"{path}:{number}"))
