@@ -49,6 +49,11 @@ def answers(item: dict[str, Any]) -> tuple[str, str]:
     return item["answer_a"], item["answer_b"]
 
 
+def plain(text: str) -> str:
+    """A text in lower case without marks of emphasis and code, on one line, as a quotation of it may be written."""
+    return text.lower().translate({ord("*"): None, ord("`"): None, ord("\n"): " "})
+
+
 class Form(unittest.TestCase):
     def test_there_are_24_numbered_pairs_in_each_of_eight_categories_in_order(self) -> None:
         wanted = [f"{category}-{n:02d}" for category in CATEGORIES for n in range(1, 25)]
@@ -82,12 +87,12 @@ class Form(unittest.TestCase):
 
     def test_every_why_says_what_is_planted_and_quotes_only_words_that_are_there(self) -> None:
         for item in ITEMS:
-            shown = " ".join([item["text"], *answers(item)]).lower().replace("*", "").replace("`", "").replace("\n", " ")
+            shown = plain(" ".join([item["text"], *answers(item)]))
             with self.subTest(item["item_id"]):
                 self.assertGreaterEqual(count_words(item["why"]), 10)
                 long_quotes = [q for q in re.findall(r'"([^"]+)"', item["why"]) if count_words(q) >= 4]
                 for part in [part for quote in long_quotes for part in re.split(r"\.\.\.|\u2026", quote)]:
-                    self.assertIn(part.strip(" .,").lower().replace("*", "").replace("`", ""), shown)
+                    self.assertIn(plain(part).strip(" .,"), shown)
 
     def test_answers_have_the_length_of_answers_people_get(self) -> None:
         counts = [len(text.split()) for item in ITEMS for text in answers(item)]
