@@ -26,10 +26,10 @@ MODES = ("tool", "required", "json_schema", "json_object", "text")
 EMPTY_ANSWER = "[this answer is empty]"  # an explicit mark, so that an empty side is not read as a formatting slip
 
 JSON_INSTRUCTION = (
-    ' Reply with one JSON object and nothing else: {"choice": "A", "B" or "equal", "reason": one short sentence}.'
+    ' Reply with one JSON object and nothing else: {"choice": "A", "B" or "equal", "reason": the sentence}.'
 )
 TEXT_INSTRUCTION = (
-    " Give one short sentence of reason, then end with a line that holds only your verdict:"
+    " Write the reason first, then end with a line that holds only your verdict:"
     " [[A]] if A is better, [[B]] if B is better, [[C]] if they are equally good."
 )
 
