@@ -9,19 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 import time
+<<<<<<< HEAD
 from collections.abc import Iterator
 from typing import Any
 
 import callers
+=======
+from collections.abc import Callable
+from typing import Any
+
+import calling
+import client
+import controls
+>>>>>>> main
 import evaluation as evaluations
 import evidence
 import gates
 import generate
 import imported
+import messages
 import plan
 import providers
 import prune
@@ -31,8 +40,8 @@ import tables
 # === Constants ===
 
 PROGRAM = "run_eval"
-GRACE_S = 10.0  # how long requests in flight may still answer after the first Ctrl-C
-MAX_WARNINGS = 10
+VOICE = messages.Voice(PROGRAM)
+say, error, warn = messages.say, VOICE.error, VOICE.warn
 CONTROL_ARMS = ("control-longer", "control-first", "control-random")
 HANDLED = (
     evidence.EvidenceError,
@@ -50,6 +59,7 @@ class Usage(Exception):
 # === Messages ===
 
 
+<<<<<<< HEAD
 def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
@@ -72,6 +82,8 @@ def toolkit_home() -> str:
     return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
+=======
+>>>>>>> main
 def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
     """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
     elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(toolkit_home())
@@ -115,27 +127,10 @@ def custom_settings(options: Any) -> dict[str, Any] | None:
         settings["output_mode"] = options.output_mode
     if options.strict:
         settings["strict"] = True
-    if options.omit:
-        settings["omit"] = options.omit.split(",")
-    if options.rename:
-        settings["rename"] = dict(pair.partition("=")[::2] for pair in options.rename)
-    if options.extra_body:
-        extra = evidence.parse_json(options.extra_body.encode("utf-8"), "--extra-body")
-        if not isinstance(extra, dict):
-            raise evaluations.SettingError(f"--extra-body: expected a JSON object, got {options.extra_body[:60]!r}")
-        settings["extra_body"] = extra
+    settings.update(calling.quirks_of(options))
     if options.price:
-        settings["price_usd_per_mtok"] = price_of(options.price)
+        settings["price_usd_per_mtok"] = calling.price_of(options.price)
     return settings
-
-
-def price_of(text: str) -> dict[str, float]:
-    """'2,0.1,10' as a price entry. Raises: SettingError."""
-    try:
-        fresh, cached, output = (float(part) for part in text.split(","))
-    except ValueError:
-        raise evaluations.SettingError(f"--price: expected IN,CACHED,OUT in US dollars, got {text!r}") from None
-    return {"input": fresh, "cached": cached, "output": output}
 
 
 def chosen_arms(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> list[evaluations.Arm]:
@@ -161,6 +156,40 @@ def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items
     return items
 
 
+<<<<<<< HEAD
+=======
+# === Callers ===
+
+
+def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float]) -> Callable[..., Any]:
+    """A caller that answers as a control judge does, without a network."""
+
+    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
+        reply = controls.reply(kind, item, order, repeat, seed, mode)
+        return client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(clock()), latency_ms=0)
+
+    return call
+
+
+def callers_of(
+    arms: list[evaluations.Arm], config: dict[str, Any], options: Any, stop: threading.Event
+) -> dict[str, Any]:
+    """One caller per arm; keys are read and checked here, before anything is written. Raises: SettingError."""
+    problems = evaluations.missing_keys(arms, dict(os.environ))
+    if problems:
+        raise generate.NotComplete("\n".join(problems), "export the variable, or choose other --arms")
+    callers = {}
+    for arm in arms:
+        if arm.control:
+            mode = arm.overlay(config).get("output_mode", "tool")
+            mode = "text" if config.get("tool_choice") is None else mode
+            callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
+            continue
+        callers[arm.name] = calling.live_caller(arm, options, stop, calling.key_of(arm, os.environ))
+    return callers
+
+
+>>>>>>> main
 # === Manifest ===
 
 
@@ -209,45 +238,7 @@ def manifest_arms(manifest: dict[str, Any]) -> list[evaluations.Arm]:
     return arms
 
 
-# === Watching a run ===
-
-
-@contextlib.contextmanager
-def interruptible(stop: threading.Event, received: list[int]) -> Iterator[None]:
-    """SIGINT and SIGTERM set `stop`; a second one ends the process at once, with everything on disk kept."""
-
-    def handle(number: int, _: Any) -> None:
-        if received:
-            os._exit(130)
-        received.append(number)
-        stop.set()
-        say(f"\n{PROGRAM}: stopping: requests in flight may still answer; again to stop at once")
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def wait(threads: list[threading.Thread], work: generate.Generation, options: Any, received: list[int]) -> None:
-    """Until all workers are done, showing progress; after a signal no longer than the grace time."""
-    shown = plan.ProgressLine(sys.stderr, time.monotonic, quiet=options.quiet)
-    deadline: float | None = None
-    while any(thread.is_alive() for thread in threads):
-        for thread in threads:
-            thread.join(0.05 if thread.is_alive() else 0)
-            if thread.is_alive():
-                break
-        warn(work.take_warnings())
-        shown.update(work.runs)
-        if received and deadline is None:
-            deadline = time.monotonic() + GRACE_S
-        if deadline is not None and time.monotonic() > deadline:
-            break
-    shown.close(work.runs)
-    warn(work.take_warnings())
+# === Asking ===
 
 
 def ask_all(
@@ -269,11 +260,18 @@ def ask_all(
     work = generate.Generation(
         evaluation, items, runs, ask.by_arm, journal, providers.usage_of, time.monotonic, ask.stop, budget, ask.meter
     )
+<<<<<<< HEAD
     lost = False
     with interruptible(ask.stop, received):
         workers = callers.workers_of([run.arm for run in runs.values()], options)
         wait(work.start(workers, options.by_item), work, options, received)
         try:
+=======
+    with calling.interruptible(stop, received, VOICE):
+        workers = calling.workers_of([run.arm for run in runs.values()], options)
+        calling.wait(work.start(workers, options.by_item), work, options, received, VOICE)
+        with contextlib.suppress(OSError):
+>>>>>>> main
             journal.close()
         except OSError as problem:
             work.halt(f"{journal.path}: cannot be written: {problem.strerror or problem}")
