@@ -43,11 +43,7 @@ THINK = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
 JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 MAX_DEPTH = 100  # levels of a verdict object; where a parser gives up by itself differs between Python versions
-<<<<<<< HEAD
-TOOL_CALL_TEXT = re.compile(r'<tool_call>|<function[=_]|"name"\s*:\s*"' + TOOL_NAME + '"', re.IGNORECASE)
-=======
 TOOL_CALL_TEXT = r'<tool_call>|<function[=_]|"name"\s*:\s*"{name}"'  # a call that was written out as text
->>>>>>> main
 
 
 # === Records ===

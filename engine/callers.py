@@ -1,8 +1,8 @@
-"""Who answers an arm's requests: a control, or the arm's endpoint with a checked key; and how many at a time.
+"""Who answers the requests of a run's arms: a control, or the arm's endpoint with a checked key.
 
-Keys are read here and nowhere else: from the environment variable an arm names, or from a key file that nobody but its
-owner may read. A key is checked before anything is written, is never part of a message, and a run is refused when one
-stands in a file that would be sent or copied.
+Keys come from the environment variable an arm names, or from a key file that nobody but its owner may read. A key is
+checked before anything is written, is never part of a message, and a run is refused when one stands in a file that
+would be sent or copied.
 """
 
 from __future__ import annotations
@@ -14,20 +14,17 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
+import calling
 import client
 import controls
 import evaluation as evaluations
 import evidence
 import generate
 import keys
-import providers
 
 # === Constants ===
 
-DEFAULT_CONCURRENCY = 4
-SECONDS_A_CALL = 20.0  # a slow judge's reply: what the default number of workers is worked out for
 MAX_KEY_FILE = 64 * 1024  # bytes
 ONLY_KEY = ""  # name under which a key file's lone key stands
 OTHERS = stat.S_IRWXG | stat.S_IRWXO  # permission bits of group and others
@@ -103,20 +100,11 @@ def arm_keys(arms: list[evaluations.Arm], path: str | None, environment: dict[st
     problems = evaluations.missing_keys(arms, known)
     if problems:
         raise generate.NotComplete("\n".join(problems), "export the variable, or choose other --arms")
-    found: dict[str, str | None] = {}
+    found = {arm.name: calling.key_of(arm, known) for arm in live}
     for arm in live:
-        variable = arm.settings.get("key_env", ONLY_KEY)
-        found[arm.name] = checked_key(arm.name, variable, known[variable]) if variable in known else None
+        if found[arm.name] is None and ONLY_KEY in given:
+            found[arm.name] = calling.checked_key(arm.name, "the key of --key-file", given[ONLY_KEY])
     return found
-
-
-def checked_key(arm: str, variable: str, key: str) -> str:
-    """The key. Raises: SettingError that says what is wrong with it without showing it."""
-    trouble = client.key_problem(key)
-    if trouble:
-        source = f"environment variable {variable}" if variable else "the key of --key-file"
-        raise evaluations.SettingError(f"arm {arm}: {source}: {trouble}")
-    return key
 
 
 def refuse_keys_in(inputs: dict[str, bytes], found: dict[str, str | None]) -> None:
@@ -139,22 +127,6 @@ def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float
     def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
         reply = controls.reply(kind, item, order, repeat, seed, mode)
         return client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(clock()), latency_ms=0)
-
-    return call
-
-
-def live_caller(
-    arm: evaluations.Arm, options: Any, stop: threading.Event, key: str | None, meter: generate.Meter
-) -> Callable[..., Any]:
-    """A caller that asks the arm's endpoint, paced for all its workers together."""
-    pace = client.Pace(options.rpm or arm.settings.get("rpm"), arm.settings.get("tpm"), clock=time.monotonic)
-    timeouts = client.Timeouts()
-    if options.timeout:
-        timeouts = timeouts._replace(total_s=options.timeout)
-    judge = client.Client(arm.settings, key, pace=pace, stop=stop, timeouts=timeouts, permit=meter.take, name=arm.name)
-
-    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
-        return judge.call(payload)
 
     return call
 
@@ -183,7 +155,7 @@ def callers_of(arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, 
             mode = "text" if config.get("tool_choice") is None else mode
             by_arm[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
         else:
-            by_arm[arm.name] = live_caller(arm, options, stop, found[arm.name], meter)
+            by_arm[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], permit=meter.take)
     return Callers(by_arm, stop, meter)
 
 
@@ -197,15 +169,3 @@ def token_lines(arms: list[evaluations.Arm], items: evidence.Items) -> list[str]
         if kinds:
             lines.append(f"{item_id}: holds what looks like a token ({', '.join(kinds)}); it is sent as it stands")
     return lines
-
-
-def workers_of(arms: list[evaluations.Arm], options: Any) -> dict[str, int]:
-    """How many requests of each arm may be in flight: as asked, else what its pace can keep busy."""
-    found = {}
-    for arm in arms:
-        rpm = options.rpm or arm.settings.get("rpm")
-        suited = DEFAULT_CONCURRENCY if rpm is None else max(1, min(64, round(rpm / 60 * SECONDS_A_CALL + 0.5)))
-        if providers.is_loopback(urlsplit(arm.settings.get("endpoint", "")).hostname or ""):
-            suited = 1  # most local servers answer one request at a time, and a queue there only times out
-        found[arm.name] = 1 if arm.control else options.concurrency or arm.settings.get("concurrency") or suited
-    return found

@@ -197,11 +197,11 @@ class Generation:
         clock: Callable[[], float],
         stop: threading.Event,
         budget: Budget,
-        meter: Meter,
+        meter: Meter | None = None,
     ) -> None:
         self.evaluation, self.items, self.runs, self.callers = evaluation, items, runs, callers
         self.journal, self.usage_of, self.clock, self.stop = journal, usage_of, clock, stop
-        self.budget, self.meter = budget, meter
+        self.budget, self.meter = budget, meter or Meter()
         self.lock = threading.Lock()
         self.started = clock()
         self.problem: NotComplete | None = None

@@ -10,21 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import time
-<<<<<<< HEAD
-from collections.abc import Iterator
 from typing import Any
 
 import callers
-=======
-from collections.abc import Callable
-from typing import Any
-
 import calling
-import client
-import controls
->>>>>>> main
 import evaluation as evaluations
 import evidence
 import gates
@@ -59,31 +49,10 @@ class Usage(Exception):
 # === Messages ===
 
 
-<<<<<<< HEAD
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def error(text: str, hint: str | None = None) -> None:
-    for line in text.split("\n"):
-        say(f"{PROGRAM}: error: {line}")
-    if hint:
-        say(f"hint: {hint}")
-
-
-def warn(lines: list[str]) -> None:
-    for line in lines[:MAX_WARNINGS]:
-        say(f"{PROGRAM}: warning: {line}")
-    if len(lines) > MAX_WARNINGS:
-        say(f"{PROGRAM}: warning: … and {len(lines) - MAX_WARNINGS} more")
-
-
 def toolkit_home() -> str:
     return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
-=======
->>>>>>> main
 def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
     """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
     elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(toolkit_home())
@@ -156,40 +125,6 @@ def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items
     return items
 
 
-<<<<<<< HEAD
-=======
-# === Callers ===
-
-
-def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float]) -> Callable[..., Any]:
-    """A caller that answers as a control judge does, without a network."""
-
-    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
-        reply = controls.reply(kind, item, order, repeat, seed, mode)
-        return client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(clock()), latency_ms=0)
-
-    return call
-
-
-def callers_of(
-    arms: list[evaluations.Arm], config: dict[str, Any], options: Any, stop: threading.Event
-) -> dict[str, Any]:
-    """One caller per arm; keys are read and checked here, before anything is written. Raises: SettingError."""
-    problems = evaluations.missing_keys(arms, dict(os.environ))
-    if problems:
-        raise generate.NotComplete("\n".join(problems), "export the variable, or choose other --arms")
-    callers = {}
-    for arm in arms:
-        if arm.control:
-            mode = arm.overlay(config).get("output_mode", "tool")
-            mode = "text" if config.get("tool_choice") is None else mode
-            callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
-            continue
-        callers[arm.name] = calling.live_caller(arm, options, stop, calling.key_of(arm, os.environ))
-    return callers
-
-
->>>>>>> main
 # === Manifest ===
 
 
@@ -260,18 +195,11 @@ def ask_all(
     work = generate.Generation(
         evaluation, items, runs, ask.by_arm, journal, providers.usage_of, time.monotonic, ask.stop, budget, ask.meter
     )
-<<<<<<< HEAD
     lost = False
-    with interruptible(ask.stop, received):
-        workers = callers.workers_of([run.arm for run in runs.values()], options)
-        wait(work.start(workers, options.by_item), work, options, received)
-        try:
-=======
-    with calling.interruptible(stop, received, VOICE):
+    with calling.interruptible(ask.stop, received, VOICE):
         workers = calling.workers_of([run.arm for run in runs.values()], options)
         calling.wait(work.start(workers, options.by_item), work, options, received, VOICE)
-        with contextlib.suppress(OSError):
->>>>>>> main
+        try:
             journal.close()
         except OSError as problem:
             work.halt(f"{journal.path}: cannot be written: {problem.strerror or problem}")

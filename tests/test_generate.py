@@ -17,7 +17,8 @@ from typing import Any
 import runner
 from rooms import ROOT, room
 
-generate, evidence, client, callers = room("generate"), room("evidence"), room("client"), room("callers")
+generate, evidence, client = room("generate"), room("evidence"), room("client")
+callers, calling = room("callers"), room("calling")
 evaluation, providers, recipe = room("evaluation"), room("providers"), room("recipe")
 CONFIG: dict[str, Any] = {**json.loads((ROOT / "eval.json").read_text(encoding="utf-8")), "max_tokens": 100}
 ARM = {"endpoint": "http://127.0.0.1:1/v1", "model": "judge-1"}
@@ -376,7 +377,7 @@ class Keys(InFolder):
 class Workers(unittest.TestCase):
     def workers(self, settings: dict[str, Any], **options: Any) -> int:
         chosen = type("Options", (), {"rpm": None, "concurrency": None, **options})
-        return int(callers.workers_of([evaluation.Arm("judge", settings)], chosen)["judge"])
+        return int(calling.workers_of([evaluation.Arm("judge", settings)], chosen)["judge"])
 
     def test_the_default_keeps_a_pace_busy_within_bounds(self) -> None:
         remote = {"endpoint": "https://judge.example/v1", "model": "m"}
