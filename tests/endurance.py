@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import fault_server
 import runner
+from rooms import room
 
 # === Killed again and again ===
 
@@ -50,7 +51,7 @@ def asked(request: fault_server.Request) -> str:
 
 def prompts(evaluation: Path) -> dict[tuple[str, str], str]:
     """(item, order) -> user message."""
-    recipe, config = runner.room("recipe"), json.loads((evaluation / "eval.json").read_text(encoding="utf-8"))
+    recipe, config = room("recipe"), json.loads((evaluation / "eval.json").read_text(encoding="utf-8"))
     found = {}
     for line in (evaluation / "fixture.jsonl").read_text(encoding="utf-8").split("\n")[:-1]:
         row = json.loads(line)

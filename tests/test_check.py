@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gzip
 import io
 import itertools
@@ -66,6 +67,10 @@ class Score(unittest.TestCase):
         odd += [{"original": {"choice": "a"}}, {"original": {"choice": ["A"]}}]
         for given in odd:
             self.assertEqual("invalid", check.score({"gold": "A"}, given, {})["prediction"], given)
+
+
+def change_first(change: Row, rows: list[Row]) -> None:
+    rows[0].update(change)
 
 
 class Files(unittest.TestCase):
@@ -155,11 +160,12 @@ class Files(unittest.TestCase):
         self.refused("unscored", lambda rows: rows[1].pop("secondary"))
 
     def test_each_changed_score_fails_with_expected_and_got(self) -> None:
-        for key, value in (("gold", "B"), ("prediction", "B"), ("decision", "equal"), ("secondary", {})):
+        changes: list[Row] = [{"gold": "B"}, {"prediction": "B"}, {"decision": "equal"}, {"secondary": {}}]
+        for change in changes:
             self.setUp()
+            (key,) = change
             with self.subTest(key):
-                change = {key: value}
-                out = self.refused("differs", lambda rows, change=change: rows[0].update(change))
+                out = self.refused("differs", functools.partial(change_first, change))
                 self.assertRegex(out, f"{key}: expected .*, got ")
 
     def test_a_changed_choice_fails(self) -> None:

@@ -247,7 +247,15 @@ class EveryKindOfReply(unittest.TestCase):
                 self.assertEqual(recipe.parse(case.reply, case.mode), recipe.parse(rows.reply_of(kept), case.mode))
 
     def test_unknown_token_counts_stay_unknown(self) -> None:  # R32
-        for usage in (None, {}, {"prompt_tokens": None}, {"prompt_tokens": 10, "completion_tokens": None}, "many", []):
+        odd: list[Any] = [
+            None,
+            {},
+            {"prompt_tokens": None},
+            {"prompt_tokens": 10, "completion_tokens": None},
+            "many",
+            [],
+        ]
+        for usage in odd:
             counts = rows.clean_usage(providers.usage_of({**graded(verdict("A")), "usage": usage})) or {}
             with self.subTest(usage):
                 self.assertIsNone(counts.get("output"))
@@ -279,7 +287,7 @@ class EveryKindOfReply(unittest.TestCase):
 
     def test_no_value_whatever_makes_parse_raise(self) -> None:
         rng = random.Random(20)
-        leaves = [None, True, 0, -1.5, "", "A", "[[B]]", "{", '{"choice": "A"}', "grade", [], {}, "\ud800"]
+        leaves: list[Any] = [None, True, 0, -1.5, "", "A", "[[B]]", "{", '{"choice": "A"}', "grade", [], {}, "\ud800"]
         names = ["choices", "message", "tool_calls", "function", "name", "arguments", "content", "text", "refusal"]
 
         def value(depth: int) -> Any:

@@ -20,7 +20,7 @@ REPLY: dict[str, Any] = {
         }
     ],
 }
-VERDICT = {"state": "ok", "choice": "A", "reason": "", "code": None, "repaired": [], "hint": None}
+VERDICT: dict[str, Any] = {"state": "ok", "choice": "A", "reason": "", "code": None, "repaired": [], "hint": None}
 USAGE = {"input": 100, "output": 10, "cached": 40, "reasoning": None}
 
 
@@ -62,13 +62,15 @@ class Evidence(unittest.TestCase):
         deep: Any = []
         for _ in range(100_000):
             deep = [deep]
-        for value in (float("nan"), deep, {1, 2}):
+        odd: list[Any] = [float("nan"), deep, {1, 2}]
+        for value in odd:
             self.assertTrue(str(rows.storable(value)).startswith("not storable"))
         while deep:  # taken apart level by level, since freeing it in one go recurses too
             deep = deep[0]
 
     def test_token_counts_that_are_no_counts_are_null(self) -> None:
-        for value in (None, -1, 1.5, True, "7", 1 << 60, [], float("inf")):
+        odd: list[Any] = [None, -1, 1.5, True, "7", 1 << 60, [], float("inf")]
+        for value in odd:
             self.assertIsNone(rows.token_count(value), value)
         self.assertEqual(0, rows.token_count(0))
 
