@@ -137,8 +137,9 @@ class Reader:
         """{"choice", "reason"} of one kept reply, parsed again; the same reply text is parsed once."""
         calls = kept.get("tool_calls")
         key = None
-        if isinstance(calls, list) and len(calls) == 1 and isinstance(calls[0].get("arguments"), str):
-            key = (calls[0]["arguments"], calls[0].get("name"), kept.get("finish_reason"), mode)
+        call = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+        if isinstance(call, dict) and isinstance(call.get("arguments"), str):
+            key = (call["arguments"], call.get("name"), kept.get("finish_reason"), mode)
             try:
                 if key in self.cache:
                     return self.cache[key]
