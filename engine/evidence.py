@@ -155,18 +155,22 @@ def gzip_pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield struct.pack("<II", crc, size & 0xFFFFFFFF)
 
 
-def write_rows(path: str, rows: Iterable[dict[str, Any]]) -> str:
-    """Write rows as `.jsonl.gz`; returns the sha256 of the rows before compression."""
+def write_lines(path: str, lines: Iterable[bytes]) -> str:
+    """Write lines as `.jsonl.gz`; returns the sha256 of the lines before compression."""
     digest = hashlib.sha256()
 
-    def lines() -> Iterator[bytes]:
-        for row in rows:
-            line = row_bytes(row)
+    def hashed() -> Iterator[bytes]:
+        for line in lines:
             digest.update(line)
             yield line
 
-    write_atomic(path, gzip_pieces(lines()))
+    write_atomic(path, gzip_pieces(hashed()))
     return digest.hexdigest()
+
+
+def write_rows(path: str, rows: Iterable[dict[str, Any]]) -> str:
+    """Write rows as `.jsonl.gz`; returns the sha256 of the rows before compression."""
+    return write_lines(path, map(row_bytes, rows))
 
 
 def read_lines(path: str) -> Iterator[tuple[int, bytes]]:

@@ -23,6 +23,7 @@ import evidence
 import generate
 import plan
 import providers
+import receipt_modes
 import summary as summaries
 import tables
 
@@ -481,6 +482,9 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "generate": main_generate,
         "resume": main_resume,
         "rescore": main_rescore,
+        "receipt": receipt_modes.main_receipt,
+        "merge": receipt_modes.main_merge,
+        "verify": receipt_modes.main_verify,
     }
     mode = next(name for name in modes if getattr(options, name))
     try:
