@@ -415,8 +415,8 @@ def git_history(folder: str) -> str | None:
     """The commits that changed eval.json, with the blobs they put there; None without git or a repository."""
     import subprocess
 
-    command = ("git", "-C", folder, "-c", "core.fsmonitor=false", "--no-pager", "log", "-m", "--full-history", "--raw")
-    command += ("--no-abbrev", "--no-ext-diff", "--format=commit %H %ct", "--", "eval.json")
+    command = ["git", "-C", folder, "-c", "core.fsmonitor=false", "--no-pager", "log", "-m", "--full-history", "--raw"]
+    command += ["--no-abbrev", "--no-ext-diff", "--format=commit %H %ct", "--", "eval.json"]
     try:
         found = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=True)
     except (OSError, subprocess.SubprocessError):

@@ -169,7 +169,8 @@ class Audit:
         place = self.reader.places.get(row["item_id"])
         if place is None or row["arm"] not in self.names or not 1 <= row["repeat"] <= self.repeats:
             return None
-        return ((row["repeat"] - 1) * len(self.opened.items) + place) * len(self.names) + self.names.index(row["arm"])
+        before: int = (row["repeat"] - 1) * len(self.opened.items) + place
+        return before * len(self.names) + self.names.index(row["arm"])
 
     def place(self, rank: int) -> tuple[str, str, int]:
         rest, arm = divmod(rank, len(self.names))

@@ -1,4 +1,4 @@
-"""The modes that make, join, verify and compare evidence: --receipt, --merge, --verify, --diff, and the demo's receipts.
+"""The modes that make, join, verify and compare evidence: --receipt, --merge, --verify, --diff; the demo's receipts.
 
 Here options become calls and findings become output and exit codes; the work is done in the rooms named after it.
 """
@@ -12,7 +12,6 @@ import time
 from typing import Any
 
 import evaluation as evaluations
-import evidence
 import foreign
 import receipt as receipts
 import verify as verifying

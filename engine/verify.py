@@ -297,9 +297,8 @@ def check_labels(state: State) -> Outcome:
     opened = need(state)
     if opened.manifest["slug"] != state.ours.slug:
         return not_checked(f"no evaluation {foreign.shown(opened.manifest['slug'])} here to compare with")
-    if opened.manifest["hashes"].get("fixture.jsonl") == state.ours.hashes["fixture.jsonl"]:
-        if state.folder.sha256("inputs/fixture.jsonl") == state.ours.hashes["fixture.jsonl"]:
-            return passed(f"{len(opened.items)} pairs of the very fixture that is here")
+    if state.folder.sha256("inputs/fixture.jsonl") == state.ours.hashes["fixture.jsonl"]:
+        return passed(f"{len(opened.items)} pairs of the very fixture that is here")
     places = {item_id: place for place, item_id in enumerate(state.ours.items.ids)}
     lines = []
     for item in opened.fixture:
@@ -378,13 +377,11 @@ def row_check(name: str, text: str) -> Callable[[State], Outcome]:
 
 
 def check_scores(state: State) -> Outcome:
-    need_audit(state)
+    found = need_audit(state).findings.lines("scores")
     if "scored.jsonl.gz" not in state.folder and not need(state).is_receipt:
         return not_checked("scored.jsonl.gz is not there; --rescore makes it")
     if state.refused(("rows",)):
-        return not_checked(
-            f"rests on check {state.refused(('rows',))}", state.audit.findings.lines("scores") if state.audit else []
-        )
+        return not_checked(f"rests on check {state.refused(('rows',))}", found)
     return row_check("scores", "{rows} scored rows follow from choices and gold labels")(state)
 
 
@@ -419,7 +416,8 @@ def result_differences(state: State, usage: bool) -> tuple[list[Difference], lis
     fresh = {key: part for key, part in recomputed(state).items() if (key in parts) == usage}
     stored = {key: part for key, part in (state.summary or {}).items() if (key in parts) == usage}
     other_code = any(name in FIGURE_CODE for name in differing_code(state))
-    wrong, other = [], []
+    wrong: list[Difference] = []
+    other: list[Difference] = []
     for found in differences(fresh, stored):
         soft = found.kind != "differs" or found.path.split(".")[-1].split("[")[0] in PROSE
         (other if soft and other_code else wrong).append(found)
@@ -672,7 +670,7 @@ def run_checks(state: Any, checks: tuple[tuple[str, Callable[[Any], Outcome]], .
 
 
 def verify(path: str, ours: Any, now: float, expected: list[tuple[str, str]], pinned: Any = None) -> State:
-    """Verify a receipt or run of ours; `done` of the state returned holds all checks. Raises: ForeignError (no folder)."""
+    """Verify a receipt or run of ours; `done` of the state returned holds all checks. Raises: ForeignError."""
     state = State(foreign.Folder(path), ours, now, expected, pinned)
     run_checks(state, CHECKS)
     return state
