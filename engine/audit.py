@@ -249,15 +249,19 @@ class Audit:
             self.cached = (place, self.opened.items[place])
         return self.cached[1]
 
+    def scored_row(self, row: dict[str, Any]) -> dict[str, Any]:
+        """A raw row with the scores of its recorded choices; one with a failed reply stays unscored."""
+        if row["errors"]:
+            return row
+        return {**row, **self.score(self.item(row), row["tool_arguments"], self.configs[row["arm"]])}
+
     def compare_scores(self, where: str, row: dict[str, Any], line: bytes | None) -> None:
         """The scored row against the raw row, scored by our check from the recorded choices and the gold label."""
         if line is None:
             if self.scored is not None:
                 self.add("scores", f"{where}: scored row is missing")
             return
-        fresh = dict(row)
-        if not row["errors"]:
-            fresh.update(self.score(self.item(row), row["tool_arguments"], self.configs[row["arm"]]))
+        fresh = self.scored_row(row)
         if evidence.row_bytes(fresh) == line:
             return
         where = where.replace("raw.", "scored.", 1)

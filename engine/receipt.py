@@ -8,11 +8,12 @@ pins can be merged: arms judged at different times, or the shards of one run. Eq
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import heapq
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -115,6 +116,8 @@ def run_obstacles(opened: foreign.Opened) -> list[Obstacle]:
     found += selection_obstacles(
         manifest["split"], manifest["limit"], manifest["shard"], manifest["repeats"], opened.config["repeats"]
     )
+    if manifest.get("sparse"):
+        found.append(Obstacle("rows: some pairs have no reply in some repeat", "publish a run in which none is missing"))
     for line in pin_problems(opened):
         found.append(Obstacle(line, "the run's own copies were changed; restore them"))
     return found
@@ -263,15 +266,38 @@ def document(
 # === Make ===
 
 
+def evaluation_of(opened: foreign.Opened) -> evaluations.Evaluation:
+    """The evaluation as the run pinned it: enough to work out its config hashes."""
+    return evaluations.Evaluation(
+        folder=opened.folder.path,
+        config=opened.config,
+        items=opened.fixture,
+        warnings=[],
+        recipe=None,
+        check=None,
+        hashes=opened.manifest["hashes"],
+        inputs={},
+    )
+
+
 def frozen_options() -> Any:
     """The options a receipt's summary is made with: none, so that everything is as frozen."""
     return SimpleNamespace(seed=None, bootstrap=None, bca=False, by=None)
 
 
-def scored_lines(opened: foreign.Opened, found: audit.Audit, score: Callable[..., dict[str, Any]]) -> Iterator[bytes]:
-    """The scored rows of a run in which nothing was found."""
+def scored_rows(opened: foreign.Opened, found: audit.Audit) -> Iterator[dict[str, Any]]:
+    """The rows of a run in which nothing was found, scored from their recorded choices."""
     for _, _, row in opened.folder.rows("raw.jsonl.gz"):
-        yield evidence.row_bytes({**row, **score(found.item(row), row["tool_arguments"], found.configs[row["arm"]])})
+        yield found.scored_row(row)
+
+
+def result_of(opened: foreign.Opened, found: audit.Audit, ours: Any, options: Any) -> dict[str, Any]:
+    """The summary of an opened run, by the code here and the settings the run was made with."""
+    tables = ours.tables if ours.slug == opened.manifest["slug"] else None
+    evaluation = dataclasses.replace(evaluation_of(opened), tables=tables)
+    return summaries.result_of(
+        evaluation, opened.items, found.reader.tables, lambda: scored_rows(opened, found), opened.manifest, options
+    )
 
 
 def examine(opened: foreign.Opened, evaluation: Any, freeze: Freeze) -> audit.Audit:
@@ -319,8 +345,8 @@ def write_receipt(folder: str, evaluation: Any, freeze: Freeze, pending: bool) -
     opened = foreign.open_run(folder)
     found = examine(opened, evaluation, freeze)
     scored = os.path.join(folder, "scored.jsonl.gz")
-    digest = evidence.write_lines(scored, scored_lines(opened, found, evaluation.check.score))
-    result = summaries.summarise(opened.items, found.reader.tables, opened.manifest, opened.config, frozen_options())
+    digest = evidence.write_rows(scored, scored_rows(opened, found))
+    result = result_of(opened, found, evaluation, frozen_options())
     evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
     listed = foreign.Folder(folder)
     files = {name: listed.sha256(name) for name in sorted(listed.files)}
@@ -467,20 +493,6 @@ def merged_totals(manifests: list[dict[str, Any]]) -> dict[str, Any]:
     for part in joined.values():
         part["served_models"] = dict(sorted(part.get("served_models", {}).items()))
     return joined
-
-
-def evaluation_of(opened: foreign.Opened) -> evaluations.Evaluation:
-    """The evaluation as the run pinned it: enough to work out its config hashes."""
-    return evaluations.Evaluation(
-        folder=opened.folder.path,
-        config=opened.config,
-        items=opened.fixture,
-        warnings=[],
-        recipe=None,
-        check=None,
-        hashes=opened.manifest["hashes"],
-        inputs={},
-    )
 
 
 def ranked_lines(

@@ -390,8 +390,7 @@ def recomputed(state: State) -> dict[str, Any]:
     if state.fresh is None:
         found, opened = need_audit(state), need(state)
         options = receipts.frozen_options() if opened.is_receipt else stored_options(state.summary or {}, opened.config)
-        manifest = opened.manifest
-        state.fresh = summaries.summarise(opened.items, found.reader.tables, manifest, opened.config, options)
+        state.fresh = receipts.result_of(opened, found, state.ours, options)
     return state.fresh
 
 
