@@ -117,7 +117,9 @@ def run_obstacles(opened: foreign.Opened) -> list[Obstacle]:
         manifest["split"], manifest["limit"], manifest["shard"], manifest["repeats"], opened.config["repeats"]
     )
     if manifest.get("sparse"):
-        found.append(Obstacle("rows: some pairs have no reply in some repeat", "publish a run in which none is missing"))
+        found.append(
+            Obstacle("rows: some pairs have no reply in some repeat", "publish a run in which none is missing")
+        )
     for line in pin_problems(opened):
         found.append(Obstacle(line, "the run's own copies were changed; restore them"))
     return found

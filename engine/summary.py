@@ -643,7 +643,7 @@ def result_of(
     manifest: dict[str, Any],
     options: Any,
 ) -> dict[str, Any]:
-    """The result of a run of either kind, with the evaluation's own tables where it has some. scored: gives the rows."""
+    """The result of a run of either kind, with the evaluation's own tables where there are some. scored: the rows."""
     import scores  # a room on top of this one, for evaluations that score numbers
 
     if evaluation.is_pairwise:
