@@ -24,8 +24,12 @@ import generate
 import imported
 import plan
 import providers
+<<<<<<< HEAD
 import receipt_modes
 import summary as summaries
+=======
+import rescore as rescoring
+>>>>>>> main
 import tables
 
 # === Constants ===
@@ -457,7 +461,7 @@ def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> in
     if manifest["slug"] != evaluation.slug:
         raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
     items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
-    result, problems = summaries.rescore(evaluation, folder, manifest, items, arms, options)
+    result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
     print(tables.render(result, options), end="")
     warn(problems)
     if manifest["status"] != "complete":

@@ -21,7 +21,7 @@ import audit
 import evaluation as evaluations
 import evidence
 import foreign
-import summary as summaries
+import rescore
 
 # === Constants ===
 
@@ -297,7 +297,7 @@ def result_of(opened: foreign.Opened, found: audit.Audit, ours: Any, options: An
     """The summary of an opened run, by the code here and the settings the run was made with."""
     tables = ours.tables if ours.slug == opened.manifest["slug"] else None
     evaluation = dataclasses.replace(evaluation_of(opened), tables=tables)
-    return summaries.result_of(
+    return rescore.result_of(
         evaluation, opened.items, found.reader.tables, lambda: scored_rows(opened, found), opened.manifest, options
     )
 

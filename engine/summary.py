@@ -9,14 +9,10 @@ from `agreement.py`; equal rows give equal bytes.
 from __future__ import annotations
 
 import math
-import os
 from collections import Counter
-from collections.abc import Callable, Iterable
 from typing import Any
 
 import agreement
-import evidence
-import generate
 import verdicts
 
 # === Constants ===
@@ -604,70 +600,3 @@ def warnings_of(work: Pass, result: dict[str, Any]) -> list[str]:
         if maybe:
             found.append(f"{name}: {maybe} prompts may have been cut short by the server")
     return found
-
-
-# === Rescore ===
-
-
-def raw_source(
-    folder: str, manifest: dict[str, Any], evaluation: Any, items: Any, arms: Any
-) -> Iterable[dict[str, Any]]:
-    """The raw rows of a run, from its raw file, or from the journal of one that is not complete."""
-    path = os.path.join(folder, "raw.jsonl.gz")
-    if manifest["status"] == "complete":
-        return evidence.read_rows(path)
-    runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
-    journal = os.path.join(folder, "journal.jsonl")
-    if not os.path.exists(journal):
-        return []
-    places = {item_id: place for place, item_id in enumerate(items.ids)}
-    generate.read_journal(journal, runs, places)
-    return generate.raw_rows(journal, items, runs, partial=True)
-
-
-def check_raw(folder: str, manifest: dict[str, Any]) -> list[str]:
-    """Whether the raw file is the one that the manifest names."""
-    if manifest["status"] != "complete":
-        return []
-    path = os.path.join(folder, "raw.jsonl.gz")
-    got = evidence.sha256_file(path)
-    expected = manifest.get("raw_sha256")
-    return [] if got == expected else [f"{path}: sha256 expected {expected}, got {got}"]
-
-
-def result_of(
-    evaluation: Any,
-    items: Any,
-    tables: dict[str, verdicts.ArmTable],
-    scored: Callable[[], Iterable[dict[str, Any]]],
-    manifest: dict[str, Any],
-    options: Any,
-) -> dict[str, Any]:
-    """The result of a run of either kind, with the evaluation's own tables where there are some. scored: the rows."""
-    import scores  # a room on top of this one, for evaluations that score numbers
-
-    if evaluation.is_pairwise:
-        result = summarise(items, tables, manifest, evaluation.config, options)
-    else:
-        result = scores.summarise(items, scored(), tables, manifest, evaluation.config, options)
-    if evaluation.tables is not None:
-        settings = bootstrap_settings(evaluation.config, options)
-        result["tables"] = rounded(evaluation.tables.tables(items, scored(), evaluation.config, settings))
-    return result
-
-
-def rescore(
-    evaluation: Any, folder: str, manifest: dict[str, Any], items: Any, arms: list[Any], options: Any
-) -> tuple[dict[str, Any], list[str]]:
-    """Parse and score every kept reply again, write scored rows and summary; returns the result and what mismatched."""
-    configs = {arm.name: arm.overlay(evaluation.config) for arm in arms}
-    settings = {arm.name: arm.settings for arm in arms}
-    reader = verdicts.Reader(items, settings, configs, manifest["repeats"], evaluation.recipe)
-    problems = check_raw(folder, manifest)
-    source = raw_source(folder, manifest, evaluation, items, arms)
-    scored = verdicts.scored_rows(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
-    path = os.path.join(folder, "scored.jsonl.gz")
-    evidence.write_rows(path, scored)
-    result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
-    evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
-    return result, problems + reader.problems
