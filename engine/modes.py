@@ -24,12 +24,8 @@ import generate
 import imported
 import plan
 import providers
-<<<<<<< HEAD
 import receipt_modes
-import summary as summaries
-=======
 import rescore as rescoring
->>>>>>> main
 import tables
 
 # === Constants ===
