@@ -202,14 +202,19 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) ->
 
 # === Network lock ===
 
-OFFLINE = ("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
+OFFLINE = ("socket.",)
+CHILDREN = ("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
 
 
-def lock_offline() -> None:
-    """From here on no connection, name look-up or child process: the interpreter itself refuses, whoever asks."""
+def lock_offline(children: bool = False) -> None:
+    """From here on no connection or name look-up, and no child process but those of --run-pinned-code.
+
+    The interpreter itself refuses, whoever asks. children: leave child processes possible.
+    """
+    refused = OFFLINE if children else OFFLINE + CHILDREN
 
     def refuse(event: str, _: Any) -> None:
-        if event.startswith(OFFLINE):
+        if event.startswith(refused):
             raise PermissionError(f"this mode is offline: {event} refused")
 
     sys.addaudithook(refuse)
@@ -276,6 +281,9 @@ def build_parser() -> Any:
     mode.add_argument("--receipt", metavar="RUN", help="a complete run as a folder that anybody can verify (--out DIR)")
     mode.add_argument("--merge", metavar="RUN", nargs="+", help="join shards, or arms judged apart, into one run")
     mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
+    mode.add_argument(
+        "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
+    )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
     add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
@@ -347,6 +355,9 @@ def add_evidence(group: Any) -> None:
     group.add_argument(
         "--expect", metavar="FIGURE=N", action="append", help="with --verify: a quoted figure, e.g. kappa=0.6154"
     )
+    group.add_argument(
+        "--run-pinned-code", action="store_true", help="with --verify: also execute the receipt's own recipe and check"
+    )
 
 
 def whole(text: str) -> int:
@@ -382,8 +393,8 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("--all goes with --freeze")
     if (options.pending or options.merge_baseline) and not options.receipt:
         parser.error("--pending and --merge-baseline go with --receipt")
-    if options.expect and not options.verify:
-        parser.error("--expect goes with --verify")
+    if (options.expect or options.run_pinned_code) and not options.verify:
+        parser.error("--expect and --run-pinned-code go with --verify")
 
 
 # === Main ===
@@ -406,7 +417,7 @@ def run(options: Any) -> int:
         return freeze(list(dict.fromkeys(folders)), options)
     options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
     if not (options.generate or options.resume):
-        lock_offline()
+        lock_offline(children=options.run_pinned_code)
     config, inputs = verified(folder)
     modes = load_rooms(inputs, config, folder)
     result: int = modes.main(options, folder, config, inputs)
@@ -417,7 +428,8 @@ def folder_of(options: Any) -> str:
     """The evaluation that a given run or receipt is of, by its slug; this folder when none here has that slug."""
     import os
 
-    given = options.rescore or options.resume or options.receipt or options.verify or (options.merge or [None])[0]
+    several = options.merge or options.diff or [None]
+    given = options.rescore or options.resume or options.receipt or options.verify or several[0]
     manifest = os.path.join(given, "manifest.json") if given else ""
     if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
         return home()

@@ -11,8 +11,11 @@ import sys
 import time
 from typing import Any
 
+import diff as differing
 import evaluation as evaluations
 import foreign
+import pinned
+import published
 import receipt as receipts
 import verify as verifying
 
@@ -68,20 +71,24 @@ def evidence_folder(path: str) -> str:
     return os.path.dirname(path) or "."
 
 
+def examined(folder: str, evaluation: evaluations.Evaluation, expected: list[tuple[str, str]], run_code: bool) -> Any:
+    """All checks on a folder, by the format it is in. Raises: ForeignError when there is no folder."""
+    room = published if published.is_published(foreign.Folder(folder)) else verifying
+    check = pinned.check_published if room is published else pinned.check_receipt
+    return room.verify(folder, evaluation, time.time(), expected, check if run_code else None)
+
+
 def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     try:
         expected = verifying.parse_expected(options.expect or [])
     except ValueError as error:
         raise evaluations.SettingError(str(error)) from None
-    folder = evidence_folder(options.verify)
-    state = verifying.verify(folder, evaluation, time.time(), expected)
+    state = examined(evidence_folder(options.verify), evaluation, expected, options.run_pinned_code)
     checks = list(state.done.values())
-    title = f"verify {options.verify}"
-    figures = state.fresh
     if options.format == "json":
-        print(json.dumps(verifying.as_json(options.verify, checks, figures), indent=2, ensure_ascii=False))
+        print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
-        print(verifying.render(title, checks, figure_lines(figures)), end="")
+        print(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)), end="")
     return 1 if any(check.status == verifying.FAIL for check in checks) else 0
 
 
@@ -97,3 +104,85 @@ def figure_lines(result: dict[str, Any] | None) -> list[str]:
                 shown.append(f"{metric} {found['value']:.4f}{span}")
         lines.append(f"{foreign.shown(name, 60)}: {', '.join(shown)}")
     return lines
+
+
+# === Diff ===
+
+
+def main_diff(evaluation: evaluations.Evaluation, options: Any) -> int:
+    """--diff A B: two runs or receipts, each with '@2' behind it for one repeat."""
+    sides = [differing.open_side(text, evaluation, os.path.exists) for text in options.diff]
+    result = differing.compare(sides[0], sides[1], options.arms.split(",") if options.arms else None)
+    print(differing.render(result, options.format), end="")
+    return 0
+
+
+# === Warn before a run ===
+
+
+def planned_obstacles(evaluation: evaluations.Evaluation, options: Any) -> list[str]:
+    """Why a run with these options could not become a receipt; empty when it could."""
+    freeze = receipts.freeze_of(options.git_history, evaluation.inputs["eval.json"])
+    return receipts.planned_obstacles(options, evaluation.config, freeze)
+
+
+def warn_before(evaluation: evaluations.Evaluation, options: Any) -> None:
+    """One warning on stderr when the run that starts now could not become a receipt."""
+    lines = planned_obstacles(evaluation, options)
+    if lines:
+        note("this run could not become a receipt: " + "; ".join(lines))
+
+
+# === The demo's receipts ===
+
+
+def recorded_judges(evaluation: evaluations.Evaluation, top: str) -> tuple[dict[str, Any], list[str], list[str]]:
+    """The judges of every receipt in a folder: (name -> (arm, its receipt's result), notes, problems).
+
+    Only receipts of this evaluation's very pairs count, only those whose every check holds, and of them only real
+    judges: the controls run live beside them.
+    """
+    judges: dict[str, Any] = {}
+    notes, problems = [], []
+    names = sorted(os.listdir(top)) if os.path.isdir(top) else []
+    folders = [os.path.join(top, name) for name in names if os.path.isfile(os.path.join(top, name, "receipt.json"))]
+    for folder in folders[:DEMO_RECEIPTS]:
+        state = verifying.verify(folder, evaluation, time.time(), [])
+        bad = [check.name for check in state.done.values() if check.status == verifying.FAIL]
+        if bad:
+            problems.append(f"{folder}: does not verify: {', '.join(bad)} (see --verify {folder})")
+            continue
+        manifest = state.opened.manifest if state.opened else {}
+        if manifest.get("slug") != evaluation.slug:
+            continue
+        counts = [sum(check.status == status for check in state.done.values()) for status in ("ok", "not checked")]
+        notes.append(f"{folder}: verified, {counts[0]} checks ok, {counts[1]} not checked")
+        judges.update(judges_of(state, os.path.basename(folder), judges))
+    return judges, notes, problems
+
+
+def judges_of(state: verifying.State, folder: str, taken: dict[str, Any]) -> dict[str, Any]:
+    """The real judges of one verified receipt, each under a name not taken yet."""
+    found: dict[str, Any] = {}
+    for name, arm in (state.fresh or {}).get("arms", {}).items():
+        if arm["provenance"] == "control":
+            continue
+        model = os.path.basename(str(arm["model"] or name))
+        shown = foreign.shown(name if arm["listed"] else model, 60)
+        label = f"{shown} (recorded)"
+        found[label if label not in taken else f"{shown} ({foreign.shown(folder, 60)})"] = (name, state.fresh)
+    return found
+
+
+def with_recorded(result: dict[str, Any], judges: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """A result to be shown with the recorded judges in its tables, in front of the live ones."""
+    if not judges:
+        return result
+    shown = dict(result)
+    for part in ("arms", "position", "length", "repeats", "usage", "cost_usd", "disagreements"):
+        recorded = {label: found[part][name] for label, (name, found) in judges.items()}
+        shown[part] = {**recorded, **result[part]}
+    for label in judges:
+        shown["arms"][label] = {**shown["arms"][label], "listed": True}  # the receipt said so; here the name does
+    shown["by"] = {}
+    return shown

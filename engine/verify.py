@@ -579,24 +579,30 @@ def parse_expected(texts: list[str]) -> list[tuple[str, str]]:
 
 def figure(result: dict[str, Any], name: str) -> tuple[Any, str | None]:
     """(a figure by name, or None and why). name: metric, arm.metric, or a dotted path of summary.json."""
-    arms = result["arms"]
-    metric, arm = name, None
-    for candidate in arms:
-        if name.startswith(candidate + "."):
-            metric, arm = name[len(candidate) + 1 :], candidate
-    if arm is None and any(name in part["metrics"] for part in arms.values()):
+    arms = {arm: figures_of(result, arm) for arm in result["arms"]}
+    if any(name in found for found in arms.values()):
         if len(arms) > 1:
-            return None, f"name the judge too: {', '.join(f'{foreign.shown(each, 60)}.{name}' for each in arms)}"
-        arm = next(iter(arms))
-    if arm is not None and metric in arms[arm]["metrics"]:
-        return arms[arm]["metrics"][metric]["value"], None
-    if arm is not None and metric in (result.get("repeats", {}).get(arm) or {}):
-        found = result["repeats"][arm][metric]
-        return (found.get("value") if "value" in found else found.get("mean")), None
+            return None, f"name the judge too: {', '.join(f'{foreign.shown(arm, 60)}.{name}' for arm in arms)}"
+        return next(iter(arms.values()))[name], None
+    for arm, found in arms.items():
+        if name.startswith(f"{arm}.") and name[len(arm) + 1 :] in found:
+            return found[name[len(arm) + 1 :]], None
     value: Any = result
     for part in name.split("."):
-        value = value.get(part) if isinstance(value, dict) else None
+        if isinstance(value, list) and part.isdigit():
+            value = value[int(part)] if int(part) < len(value) else None
+        else:
+            value = value.get(part) if isinstance(value, dict) else None
     return value, None if value is not None else "there is no such figure"
+
+
+def figures_of(result: dict[str, Any], arm: str) -> dict[str, Any]:
+    """metric -> value of one arm; `published` has the figures whose definition is the published page's."""
+    found = {metric: part["value"] for metric, part in result["arms"][arm]["metrics"].items()}
+    for metric, part in result.get("repeats", {}).get(arm, {}).items():
+        if isinstance(part, dict) and "value" in part:
+            found[metric] = part["value"]
+    return {**found, **result.get("published", {}).get(arm, {})}
 
 
 def expected_lines(result: dict[str, Any], expected: list[tuple[str, str]]) -> list[str]:
