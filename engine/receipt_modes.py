@@ -148,6 +148,7 @@ def recorded_judges(evaluation: evaluations.Evaluation, top: str) -> tuple[dict[
     folders = [os.path.join(top, name) for name in names if os.path.isfile(os.path.join(top, name, "receipt.json"))]
     for folder in folders[:DEMO_RECEIPTS]:
         state = verifying.verify(folder, evaluation, time.time(), [])
+        folder = os.path.relpath(folder)
         bad = [check.name for check in state.done.values() if check.status == verifying.FAIL]
         if bad:
             problems.append(f"{folder}: does not verify: {', '.join(bad)} (see --verify {folder})")
@@ -185,4 +186,11 @@ def with_recorded(result: dict[str, Any], judges: dict[str, tuple[str, dict[str,
     for label in judges:
         shown["arms"][label] = {**shown["arms"][label], "listed": True}  # the receipt said so; here the name does
     shown["by"] = {}
+    for dimension, levels in result["by"].items():
+        known = {label: found["by"].get(dimension, {}) for label, (_, found) in judges.items()}
+        if all(level in part for part in known.values() for level in levels):
+            shown["by"][dimension] = {
+                level: {**{label: known[label][level][name] for label, (name, _) in judges.items()}, **arms}
+                for level, arms in levels.items()
+            }
     return shown
