@@ -34,6 +34,7 @@ MAX_ROW = 4 * MIB  # bytes of one row; real ones have two thousand
 MAX_UNPACKED = 1024 * MIB  # bytes that one packed file may grow to
 ALWAYS_UNPACKED = 64 * MIB  # what any packed file may grow to, however small it is
 MAX_RATIO = 400  # growth beyond which a packed file is a bomb; rows of a control grow to 40 times
+MAX_BLANK = 1000  # blank lines of one file; ours have none, and a file of nothing else costs hours
 MAX_DEPTH = 64  # brackets in brackets
 MAX_KEYS = 5000  # keys of one JSON object
 MAX_NUMBER = 40  # characters of one number
@@ -226,16 +227,18 @@ class Folder:
         Raises: ForeignError for a damaged file, a line that is too long, or one that unpacks out of all proportion.
         """
         budget = min(MAX_UNPACKED, max(ALWAYS_UNPACKED, MAX_RATIO * self.files.get(name, 0)))
-        taken = 0
+        taken = blank = 0
         with self.open(name) as stream:
             source = gzip.GzipFile(fileobj=stream, mode="rb") if name.endswith(".gz") else stream
             try:
                 for number, line in enumerate(iter(lambda: source.readline(MAX_ROW + 1), b""), 1):
                     taken += len(line)
+                    blank += len(line) < 3
                     if len(line) > MAX_ROW:
                         raise ForeignError(f"{shown(name)}:{number}: line is longer than {MAX_ROW} bytes")
-                    if taken > budget:
-                        raise ForeignError(f"{shown(name)}: unpacks to more than {budget} bytes; refused as a bomb")
+                    if taken > budget or blank > MAX_BLANK:
+                        bound = f"{budget} bytes" if taken > budget else f"{MAX_BLANK} blank lines"
+                        raise ForeignError(f"{shown(name)}: unpacks to more than {bound}; refused as a bomb")
                     yield number, line
             except (OSError, EOFError, zlib.error) as error:
                 raise ForeignError(f"{shown(name)}: cannot be unpacked: {shown(str(error))}") from None

@@ -31,6 +31,12 @@ def failing(folder: str, evaluation: Any) -> set[str]:
 class ReceiptCase(unittest.TestCase):
     """A good receipt, and a copy of it for every test to break."""
 
+    top: str
+    evaluation: Any
+    run_folder: str
+    good: str
+    folder: str
+
     @classmethod
     def setUpClass(cls) -> None:
         cls.top = tempfile.mkdtemp()
@@ -348,10 +354,13 @@ class HostileEvidence(ReceiptCase):
         return " ".join(found.lines)
 
     def test_a_gzip_bomb_is_refused(self) -> None:
-        with gzip.open(self.path("raw.jsonl.gz"), "wb", 9) as stream:
-            for _ in range(80):
-                stream.write(b"\n" * (1 << 20))
-        self.assertIn("bomb", self.told("rows"))
+        for name, piece in (("long rows", b'{"a":"' + b"x" * (1 << 20) + b'"}\n'), ("blank lines", b"\n" * (1 << 20))):
+            with self.subTest(name):
+                with gzip.open(self.path("raw.jsonl.gz"), "wb", 9) as stream:
+                    for _ in range(70):
+                        stream.write(piece)
+                found = checks_of(self.folder, self.evaluation)
+                self.assertTrue(any("bomb" in line for check in found.values() for line in check.lines), self.report())
 
     def test_one_endless_line_is_refused(self) -> None:
         with gzip.open(self.path("raw.jsonl.gz"), "wb", 1) as stream:
