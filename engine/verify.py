@@ -196,18 +196,29 @@ def check_hashes(state: State) -> Outcome:
             for name in {**files, **named}
             if files.get(name) != named.get(name) and name != "receipt.json"
         ]
+    lines += manifest_hash_problems(folder)
     return judged(lines, f"{len(named)} files as {receipts.SUMS} names them")
 
 
 def run_hashes(folder: foreign.Folder) -> Outcome:
-    """The one hash that a run's manifest has of its rows."""
-    manifest = folder.object("manifest.json")
-    expected = manifest.get("raw_sha256")
-    if expected is None:
+    """The hashes that a run's manifest has of its rows."""
+    if folder.object("manifest.json").get("raw_sha256") is None:
         return not_checked("the run is not complete, so nothing names its rows yet")
-    got = folder.sha256("raw.jsonl.gz")
-    lines = [] if got == expected else [f"raw.jsonl.gz: sha256 expected {foreign.shown(expected)}, got {got}"]
-    return judged(lines, "raw.jsonl.gz is the one that the manifest names")
+    return judged(manifest_hash_problems(folder), "raw.jsonl.gz is the one that the manifest names")
+
+
+def manifest_hash_problems(folder: foreign.Folder) -> list[str]:
+    """Whether raw.jsonl.gz, packed and unpacked, is the one that the manifest names."""
+    try:
+        manifest = folder.object("manifest.json")
+        found = {"raw_sha256": folder.sha256("raw.jsonl.gz"), "raw_rows_sha256": receipts.rows_sha256(folder)}
+    except foreign.ForeignError as error:
+        return [str(error)]
+    return [
+        f"raw.jsonl.gz: manifest.json: {name}: expected {got}, got {foreign.shown(manifest[name])}"
+        for name, got in found.items()
+        if manifest.get(name, got) != got
+    ]
 
 
 def check_documents(state: State) -> Outcome:
@@ -441,9 +452,23 @@ def compared(state: State, usage: bool, text: str) -> Outcome:
 def check_sums(state: State) -> Outcome:
     """Totals of each row, and usage and cost over all of them."""
     found = need_audit(state)
-    if found.findings.counts["sums"]:
-        return Outcome(FAIL, f"{found.findings.counts['sums']} found", found.findings.lines("sums"))
-    return compared(state, True, "row totals, usage and cost add up")
+    lines = found.findings.lines("sums")
+    if not state.refused(ROW_CHECKS):
+        lines += totals_problems(state)
+    return failed(lines) if lines else compared(state, True, "row totals, usage and cost add up")
+
+
+def totals_problems(state: State) -> list[str]:
+    """The totals of the manifest, made while the replies came in, against those of the rows."""
+    totals, result, lines = need(state).manifest.get("totals"), recomputed(state), []
+    for name, arm in result["arms"].items():
+        said = dict(dict(totals or {}).get(name) or {})
+        usage, cost = result["usage"][name], result["cost_usd"][name]
+        fresh = {**arm["replies"], "retries": usage["retries"], "cost_usd": round(cost["value"], 6)}
+        stored = {key: said.get(key) for key in fresh}
+        found = differences(fresh, stored, f"manifest.json: totals.{foreign.shown(name, 60)}")
+        lines += [each.line() for each in found if each.kind == "differs"]
+    return lines
 
 
 def leaves(value: Any) -> int:
