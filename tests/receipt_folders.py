@@ -117,8 +117,8 @@ def raw_rows(evaluation: Any, arms: list[Any], chosen: Any, repeats: int) -> lis
     made = []
     for repeat in range(1, repeats + 1):
         for item in chosen:
-            for place, arm in enumerate(arms):
-                moment = START + 60 + 100 * repeat + 5 * int(item["item_id"].partition("-")[2]) + place
+            for arm in arms:
+                moment = START + 60 + 100 * repeat + 5 * int(item["item_id"].partition("-")[2]) + bool(arm.control)
                 entries = {
                     order: kept_entry(arm, arm.overlay(evaluation.config), item, order, repeat, moment)
                     for order in evaluations.ORDERS
