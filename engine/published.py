@@ -511,7 +511,7 @@ def check_figures(state: State) -> Outcome:
     found = read_rows(state)
     rest_on(state, ("settings", "rows", "scores"))
     seed = found.config.get("seed")
-    options = SimpleNamespace(seed=seed if type(seed) is int else 0, bootstrap=None, bca=False, by=None)
+    options = SimpleNamespace(seed=seed if type(seed) is int else 0, bootstrap=None, level=None, bca=False, by=None)
     manifest = {
         "slug": "published",
         "status": "complete",

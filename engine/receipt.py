@@ -284,7 +284,7 @@ def evaluation_of(opened: foreign.Opened) -> evaluations.Evaluation:
 
 def frozen_options() -> Any:
     """The options a receipt's summary is made with: none, so that everything is as frozen."""
-    return SimpleNamespace(seed=None, bootstrap=None, bca=False, by=None)
+    return SimpleNamespace(seed=None, bootstrap=None, level=None, bca=False, by=None)
 
 
 def scored_rows(opened: foreign.Opened, found: audit.Audit) -> Iterator[dict[str, Any]]:

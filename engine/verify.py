@@ -409,12 +409,13 @@ def stored_options(summary: dict[str, Any], config: dict[str, Any]) -> Any:
     """The options that a run's summary was made with, as far as they are within bounds."""
     resamples = summary.get("bootstrap", {}).get("resamples")
     known = type(resamples) is int and 1 <= resamples <= foreign.MAX_RESAMPLES
-    seed = summary.get("seed")
+    seed, level = summary.get("seed"), summary.get("bootstrap", {}).get("level")
     by = list(summary.get("by") or {})
     bca = any("bca" in arm["metrics"]["kappa"] for arm in summary.get("arms", {}).values() if "kappa" in arm["metrics"])
     return SimpleNamespace(
         seed=seed if type(seed) is int else None,
         bootstrap=resamples if known else None,
+        level=100 * level if foreign.is_number(level, 1e-6, 1 - 1e-6) else None,
         bca=bca,
         by=",".join(by) if by and not set(by) <= set(summaries.dimensions_of(config, None)) else None,
     )
