@@ -21,14 +21,14 @@ REPEATS = 2
 SERVED = "pareto-26.10"
 
 
-def items() -> list[dict[str, Any]]:
-    """Eight test pairs and one dev pair; gold A and B in turn."""
+def items(count: int = 8) -> list[dict[str, Any]]:
+    """Test pairs and one dev pair; gold A and B in turn."""
     made = []
-    for number in range(9):
+    for number in range(count + 1):
         made.append(
             {
                 "item_id": f"pair-{number}",
-                "split": "test" if number < 8 else "dev",
+                "split": "test" if number < count else "dev",
                 "text": f"Question {number}?",
                 "answer_a": "A short answer." + " More." * (number % 3),
                 "answer_b": "Another answer." + " More." * ((number + 1) % 3),
