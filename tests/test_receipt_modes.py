@@ -280,7 +280,7 @@ class PinnedCode(unittest.TestCase):
     def test_sees_no_environment(self) -> None:
         os.environ["A_SECRET_OF_OURS"] = "x"
         self.addCleanup(os.environ.pop, "A_SECRET_OF_OURS")
-        code = b"import os\nSEEN = sorted(os.environ)\ndef parse(reply, mode):\n    return {'choice': 'A', 'reason': SEEN}\n"
+        code = b"import os\ndef parse(reply, mode):\n    return {'choice': 'A', 'reason': sorted(os.environ)}\n"
         seen = self.answers(code)[0]["said"]["original"]["reason"]
         self.assertLessEqual(set(seen), {"LC_CTYPE", "SYSTEMROOT"})  # Python sets the first by itself
 
