@@ -32,7 +32,14 @@ class ImportCase(unittest.TestCase):
         self.out = self.folder / "r.json"
 
     def options(self, file: Path, **more: Any) -> SimpleNamespace:
-        base = {"source": None, "export": None, "out": str(self.out), "field": [], "rubric": "", "model": None}
+        base: dict[str, Any] = {
+            "source": None,
+            "export": None,
+            "out": str(self.out),
+            "field": [],
+            "rubric": "",
+            "model": None,
+        }
         return SimpleNamespace(**{**base, "task_set": None, "overwrite": True, "file": str(file), **more})
 
     def run_import(self, file: Path, source: str, code: int = 0, **more: Any) -> tuple[dict[str, Any], str]:
@@ -237,7 +244,7 @@ class Tables(ImportCase):
         self.assertIn("not mapped: cost", said)
 
     def test_what_is_missing_is_named(self) -> None:
-        cases = [
+        cases: list[tuple[bytes | str, str, str]] = [
             ("a,b\n1,2\n", "csv", "no column for 'prompt'"),
             ("prompt,answer\n", "csv", "no rows"),
             ("prompt,answer\nx\n", "csv", "row 2: expected 2 columns, got 1"),
