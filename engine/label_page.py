@@ -37,6 +37,7 @@ HTML = """<!doctype html>
 </header>
 <main id="main" tabindex="-1" aria-live="off"></main>
 <footer class="bar" id="bottom" hidden>
+<div class="bar-row">
   <div class="choices" id="choices" role="group" aria-label="Your label"></div>
   <div class="steps">
     <button id="back" type="button" title="Back (left arrow)">← Back</button>
@@ -47,6 +48,7 @@ HTML = """<!doctype html>
     <textarea id="comment" rows="1" maxlength="10000" placeholder="Comment (C)"></textarea>
   </label>
   <p id="status" role="status" aria-live="polite"></p>
+</div>
 </footer>
 <dialog id="help" aria-labelledby="help-title">
   <h2 id="help-title">Keyboard</h2>
@@ -119,6 +121,7 @@ button:disabled { opacity: 0.45; cursor: default; }
 button[aria-pressed="true"] { background: var(--strong); color: var(--on-strong); border-color: var(--strong); }
 :focus-visible { outline: 3px solid var(--strong); outline-offset: 2px; }
 main:focus { outline: none; }
+.top, .bar { overflow: hidden; scrollbar-gutter: stable; }
 main { flex: 1 1 auto; overflow-y: auto; padding: 1rem; min-height: 0; scrollbar-gutter: stable; }
 .item { max-width: 112rem; margin: 0 auto; display: grid; gap: 1rem; }
 .item-head { display: flex; gap: 0.25rem 0.9rem; align-items: baseline; flex-wrap: wrap; }
@@ -171,8 +174,11 @@ th, td { border: 1px solid var(--line); padding: 0.3em 0.65em; text-align: left;
 th { background: var(--code); font-weight: 650; }
 .bar {
   flex: none; background: var(--card); border-top: 1px solid var(--line);
-  padding: 0.6rem max(1rem, (100% - 112rem) / 2) 0.35rem; display: grid; gap: 0.5rem 1rem;
-  grid-template-columns: auto auto minmax(10rem, 1fr); align-items: center; justify-content: center;
+  padding: 0.6rem 1rem 0.35rem;
+}
+.bar-row {
+  max-width: 112rem; margin: 0 auto; display: grid; gap: 0.5rem 1rem; align-items: center;
+  grid-template-columns: auto auto minmax(10rem, 1fr);
 }
 .bar[hidden] { display: none; }
 .choices { display: flex; gap: 0.5rem; }
@@ -222,7 +228,7 @@ dialog dl { display: grid; grid-template-columns: auto 1fr; gap: 0.35rem 1rem; m
 dialog dd { margin: 0; }
 dialog p { margin-bottom: 0.9rem; }
 @media (max-width: 1100px) {
-  .bar { grid-template-columns: 1fr auto; }
+  .bar-row { grid-template-columns: 1fr auto; }
   .remark { grid-column: 1 / -1; grid-row: 2; }
 }
 @media (max-width: 680px) {
@@ -233,7 +239,8 @@ dialog p { margin-bottom: 0.9rem; }
   main { padding: 0.7rem; }
   .text { padding: 0.65rem 0.8rem 0.8rem; }
   .card > h3 { top: -0.7rem; padding: 0.4rem 0.8rem; }
-  .bar { grid-template-columns: 1fr; padding: 0.5rem 0.7rem; gap: 0.4rem; }
+  .bar { padding: 0.5rem 0.7rem 0.35rem; }
+  .bar-row { grid-template-columns: minmax(0, 1fr); gap: 0.4rem; }
   .choices button { flex: 1; justify-content: center; padding: 0.3rem 0.2rem; }
   .choices.scores .word, .choices kbd { display: none; }
   .steps button { flex: 1; }

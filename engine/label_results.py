@@ -122,8 +122,8 @@ def mean_score(row: dict[str, labels.Label]) -> float | int | None:
     return int(mean) if mean == int(mean) else mean
 
 
-def score_judges(tasks: Sequence[labels.Task], setting: Setting) -> dict[str, list[Any]]:
-    """Judge -> its score of each task: the one that leads, then the members of a panel."""
+def all_judges(tasks: Sequence[labels.Task], setting: Setting) -> dict[str, list[Any]]:
+    """Judge -> its label of each task: the one that leads, then the members of a panel."""
     found: dict[str, list[Any]] = {setting.judge: [task.judge for task in tasks]}
     for name in dict.fromkeys(name for task in tasks for name, _ in task.panel):
         found.setdefault(name, [dict(task.panel).get(name) for task in tasks])
@@ -170,7 +170,7 @@ def score_result(tasks: Sequence[labels.Task], given: Sequence[labels.Label], se
     rows = by_item(tasks, given)
     asked = [task for task in tasks if mean_score(rows[task.item]) is not None]
     human = [mean_score(rows[task.item]) for task in asked]
-    judges = score_judges(asked, setting)
+    judges = all_judges(asked, setting)
     metrics = score_metrics(human, judges, clusters_of(asked), setting)
     both = [(x, task.judge) for x, task in zip(human, asked) if x is not None and isinstance(task.judge, int)]
     lead = agreement.grade_agreement([x for x, _ in both], [y for _, y in both])
@@ -250,17 +250,21 @@ def side_lean(rows: Iterable[dict[str, labels.Label]]) -> dict[str, Any]:
 
 
 def pair_metrics(
-    gold: Sequence[str | None], judge: Sequence[Any], clusters: list[str] | None, setting: Setting
-) -> dict[str, Any]:
-    """Measure -> figure of the judge's decisions against the people's plurality."""
+    gold: Sequence[str | None], judges: dict[str, list[Any]], clusters: list[str] | None, setting: Setting
+) -> dict[str, dict[str, Any]]:
+    """Judge -> measure -> figure of its decisions against the people's plurality."""
     work = agreement.Resampler(seed=setting.seed, name="human", n_resamples=setting.n_resamples)
-    for place, (label, decision) in enumerate(zip(gold, judge)):
-        work.add(label, {"judge": decision}, cluster=None if clusters is None else clusters[place])
-    estimates = work.estimates([("judge", measure) for measure in PAIR_MEASURES])
-    found = {measure: summaries.of_estimate(estimates["judge", measure]) for measure in PAIR_MEASURES}
-    raw = agreement.raw_agreement(gold, judge)
-    if raw.n and clusters is None:
-        found["agreement"] = summaries.with_wilson(found["agreement"], raw.k, raw.n, 0.95)
+    for place, label in enumerate(gold):
+        decisions = {name: labelled[place] for name, labelled in judges.items()}
+        work.add(label, decisions, cluster=None if clusters is None else clusters[place])
+    estimates = work.estimates([(name, measure) for name in judges for measure in PAIR_MEASURES])
+    found: dict[str, dict[str, Any]] = {name: {} for name in judges}
+    for (name, measure), estimate in estimates.items():
+        found[name][measure] = summaries.of_estimate(estimate)
+    for name, labelled in judges.items():
+        raw = agreement.raw_agreement(gold, labelled)
+        if raw.n and clusters is None:
+            found[name]["agreement"] = summaries.with_wilson(found[name]["agreement"], raw.k, raw.n, 0.95)
     return found
 
 
@@ -270,9 +274,11 @@ def pair_result(tasks: Sequence[labels.Task], given: Sequence[labels.Label], set
     asked = [task for task in tasks if votes_of(rows[task.item])]
     votes = [votes_of(rows[task.item]) for task in asked]
     gold = [agreement.gold_from_votes(row.values()) for row in votes]
-    judge: list[Any] = [task.judge for task in asked]
+    judges = all_judges(asked, setting)
+    judge = judges[setting.judge]
     ceiling = agreement.human_ceiling(votes, judge)
     any_judge = any(label is not None for label in judge)
+    metrics = pair_metrics(gold, judges, clusters_of(asked), setting) if any_judge else {}
     found = {
         "lab": setting.lab,
         "mode": "human-pairs",
@@ -283,7 +289,8 @@ def pair_result(tasks: Sequence[labels.Task], given: Sequence[labels.Label], set
         "labels": {label: gold.count(label) for label in labels.PAIR_LABELS},
         "no_consensus": gold.count(None),
         "date": setting.date,
-        "metrics": pair_metrics(gold, judge, clusters_of(asked), setting) if any_judge else {},
+        "metrics": metrics.get(setting.judge, {}),
+        "judges": metrics if len(metrics) > 1 else {},
         "judge_invalid": judge.count("invalid"),
         "judge_missing": judge.count(None),
         "people": ceiling._asdict() if ceiling.pair_total else None,

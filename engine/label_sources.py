@@ -104,15 +104,46 @@ def pair_task(row: dict[str, Any], judge: Any, why: str = "") -> labels.Task:
 
 
 def from_compared(path: str, value: dict[str, Any]) -> Source:
-    """The pairs of a file of `compare`, with the judge's decisions kept back."""
+    """The pairs of a file of `compare`, with the judge's decisions kept back.
+
+    Where more than two runs were compared, an id names its two models; the person is shown the task's name instead.
+    """
     head = value["judge"]
-    models = [text_of((head.get(side) or {}).get("model")) for side in ("a", "b")]
+    names = list(value["runs"]) if isinstance(value.get("runs"), dict) else []
+    first_two = [text_of((head.get(side) or {}).get("model")) for side in ("a", "b")]
     tasks, rows = [], {}
-    for pair in value["pairs"]:
-        row = joined_row(pair, pair, models)
-        rows[pair["id"]] = row
-        tasks.append(pair_task(row, pair["decision"], text_of(pair.get("why"))))
+    for found in value["pairs"]:
+        models = models_in(found["id"], names) or first_two
+        repeated = text_of(found.get("task")) if found.get("task") != found["id"] else ""
+        row = joined_row({**found, "cluster": repeated}, found, models)
+        rows[found["id"]] = row
+        task = pair_task(row, found["decision"], reasons_of(found))
+        tasks.append(task._replace(name=repeated, panel=panel_of(found)))
+    models = names if len(names) > 2 else first_two
     return Source("pair", path, tasks, rows, str(head.get("judge_model", "the judge")), " vs ".join(models), [])
+
+
+def models_in(item: str, names: Sequence[str]) -> list[str]:
+    """The two models that an id ends with, as `compare` writes it for more than two runs; [] without them."""
+    pairs = ([one, other] for one in names for other in names if item.endswith(f" [{one} / {other}]"))
+    return next(pairs, [])
+
+
+def reasons_of(found: dict[str, Any]) -> str:
+    """What the judge said in each order, or each judge's decision."""
+    orders = {order: found[order] for order in ("original", "swapped") if isinstance(found.get(order), dict)}
+    said = [f"{order}: {text}" for order, one in orders.items() if (text := text_of(one.get("why")))]
+    return " · ".join(said or [f"{name}: {decision}" for name, decision in panel_of(found)]) or text_of(
+        found.get("why")
+    )
+
+
+def panel_of(found: dict[str, Any]) -> tuple[tuple[str, str | None], ...]:
+    """(judge, its decision) where there were several."""
+    judges = found.get("judges")
+    if not isinstance(judges, dict):
+        return ()
+    return tuple((name, one.get("decision")) for name, one in judges.items() if isinstance(one, dict))
 
 
 def joined_row(task: dict[str, Any], answers: dict[str, Any], models: Sequence[str]) -> dict[str, Any]:

@@ -142,7 +142,7 @@ def head_line(session: labels.Session, place: int, width: int) -> str:
     task = session.tasks[place]
     counts = session.counts()
     done = counts["labelled"] + counts["skipped"]
-    text = f"Item {place + 1} of {len(session.tasks)} · {done} done · {harmless(task.item)}"
+    text = f"Item {place + 1} of {len(session.tasks)} · {done} done · {harmless(task.title)}"
     if task.category:
         text += f" · {harmless(task.category)}"
     return cut(text.replace("\n", " "), width)

@@ -169,8 +169,8 @@ class LabelSite:
         task = self.session.tasks[place]
         return {
             "place": place,
-            "item": task.item,
-            "category": task.category,
+            "item": label_terminal.harmless(task.title),
+            "category": label_terminal.harmless(task.category),
             "panels": [both_forms(title, text) for title, text in task.panels if text.strip()],
             "answers": [both_forms("", text) for text in self.session.answers(place)],
             **self.standing(place),

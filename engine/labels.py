@@ -46,6 +46,7 @@ class Task(NamedTuple):
     answers. answers: the one answer, or the item's own A and B. judge: the judge's score, the judge's decision in the
     item's own A/B, 'invalid', or None without one; hidden until the end. why: the judge's reason. cluster: the
     question, None = a question of its own. panel: (judge, its verdict) for each judge where there were several.
+    name: what to show instead of the id.
     """
 
     item: str
@@ -57,6 +58,12 @@ class Task(NamedTuple):
     why: str = ""
     cluster: str | None = None
     panel: tuple[tuple[str, int | str | None], ...] = ()
+    name: str = ""
+
+    @property
+    def title(self) -> str:
+        """What is shown as the item's name: its id, unless that would say whose answers these are."""
+        return self.name or self.item
 
     @property
     def content(self) -> str:

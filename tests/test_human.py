@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import json
 import os
@@ -18,6 +19,8 @@ from typing import Any
 
 from rooms import ROOT, room
 
+evidence = room("evidence")
+human = room("human")
 label_terminal = room("label_terminal")
 label_results = room("label_results")
 label_sources = room("label_sources")
@@ -160,25 +163,27 @@ class ThroughAPipe(CommandCase):
             "": "is empty",
             "[]": "expected a judged file",
         }
+        path = self.folder / "judged.json"
         for text, message in cases.items():
             with self.subTest(message):
-                (self.folder / "judged.json").write_text(text, encoding="utf-8")
-                _, shown = self.run_with("3", code=3)
-                self.assertIn(message, shown)
-                self.assertNotIn("Item 1", shown)
+                path.write_text(text, encoding="utf-8")
+                with self.assertRaises(evidence.EvidenceError) as caught:
+                    label_sources.from_judged(str(path))
+                self.assertIn(message, str(caught.exception))
+        _, shown = self.run_with("3", code=3)
+        self.assertIn("judge: error: judged.json: expected a judged file", shown)
+        self.assertNotIn("Item 1", shown)
 
     def test_flags_that_do_not_go_together_are_usage_errors(self) -> None:
-        for flags in (
-            ("--judged", "a", "--pairs", "b"),
-            ("--results-a", "a"),
-            ("--port", "80"),
-            ("--web", "--result"),
-            ("--annotator", " "),
-            ("--annotator", "a\tb"),
-            ("--make-fixture", "out"),
-        ):
+        self.run_with("q", "--judged", "a", "--pairs", "b", code=2)
+        self.run_with("q", "--make-fixture", "out", code=2)
+        self.run_with("q", "--annotator", "a\tb", code=2)
+        parser = argparse.ArgumentParser()
+        human.add_human(parser.add_subparsers())
+        for flags in (("--results-a", "a"), ("--port", "80"), ("--web", "--result"), ("--web", "--make-fixture", "x")):
             with self.subTest(flags):
-                self.run_with("q", *flags, code=2)
+                self.assertIsNotNone(human.usage_problem(parser.parse_args(["human", *flags])))
+        self.assertIsNone(human.usage_problem(parser.parse_args(["human", "--web", "--port", "80"])))
 
     def test_labels_of_another_file_are_refused_with_a_way_out(self) -> None:
         self.run_with("3|3|3", "--sample", "3", "--labels", "l.jsonl")
@@ -260,31 +265,26 @@ class Pairs(CommandCase):
             self.assertEqual((row["earlier_gold"], row["split"], row["votes"][0]), ("B", "dev", earlier[0]))
         self.assertIn("nothing is overwritten", self.run_with("", *self.again("out.jsonl"), code=3)[1])
 
-    def test_a_comparison_is_labelled_with_the_judge_hidden_and_measured_against_people(self) -> None:
-        head = {"mode": "compare", "judge_model": "j1", "a": {"model": "m1"}, "b": {"model": "m2"}}
-        items = [
-            {
-                "id": f"t{n}",
-                "category": "x",
-                "prompt": "p",
-                "rubric": "r",
-                "reference": "",
-                "answer_a": "yes",
-                "answer_b": "no",
-            }
-            | {"decision": "A", "why": "SECRET"}
-            for n in range(5)
-        ]
-        text = json.dumps({"judge": head, "pairs": items}, indent=2)
+    def test_a_comparison_is_labelled_with_judge_and_models_hidden_and_measured_against_people(self) -> None:
+        head = {"mode": "compare", "judge_model": "panel", "a": {"model": "m1"}, "b": {"model": "m2"}}
+        texts = {"category": "x", "prompt": "p", "rubric": "r", "reference": "", "answer_a": "yes", "answer_b": "no"}
+        said = {"decision": "A", "original": {"choice": "A", "why": "SECRET", "state": "ok"}, "swapped": None}
+        judges = {"judges": {"j1": said, "j2": {**said, "decision": "B"}}}
+        items = [{"id": f"t{n} [m1 / m3]", "task": f"t{n}", **texts, **said, **judges} for n in range(5)]
+        runs = {"m1": RUN, "m2": RUN, "m3": RUN}
+        text = json.dumps({"runs": runs, "judge": head, "pairs": items}, indent=2)
         (self.folder / "compared.json").write_text(text, encoding="utf-8")
         for flag in ("--pairs", "--judged"):
             with self.subTest(flag):
                 shown = self.run_with("a|b|=|s|a", flag, "compared.json", "--labels", f"l{flag}.jsonl")[1]
                 self.assertNotIn("SECRET", shown)
-                self.assertNotRegex(shown, r"\bm1\b|\bm2\b")
+                self.assertNotRegex(shown, r"\bm[123]\b")
         found = self.result_of("", "--pairs", "compared.json", "--labels", "l--pairs.jsonl", "--result")
         own = [line["label"] for line in self.lines("l--pairs.jsonl") if line["label"]]
         self.assertEqual(found["metrics"]["agreement"]["value"], own.count("A") / 4)
+        self.assertEqual(found["judges"]["j2"]["agreement"]["value"], own.count("B") / 4)
+        self.run_with("", "--pairs", "compared.json", "--labels", "l--pairs.jsonl", "--make-fixture", "made.jsonl")
+        self.assertEqual({(row["model_a"], row["model_b"]) for row in self.lines("made.jsonl")}, {("m1", "m3")})
         self.assertEqual((found["sides"]["first"], found["sides"]["second"], found["sides"]["equal"]), (2, 1, 1))
 
     def test_two_results_files_become_pairs_and_what_is_left_out_is_said(self) -> None:
@@ -309,6 +309,39 @@ class Pairs(CommandCase):
             "pairs.jsonl:5: field 'prior_turns'",
         ):
             self.assertIn(text, shown)
+
+
+class Offline(unittest.TestCase):
+    def test_connections_look_ups_and_children_are_refused_and_only_a_page_may_listen_here(self) -> None:
+        tried = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from rooms import room
+import socket, subprocess
+human = room("human")
+human.lock_network(sys.argv[2] == "web")
+here = socket.socket()
+for name, act in (
+    ("connect", lambda: socket.socket().connect(("127.0.0.1", 9))),
+    ("look up", lambda: socket.getaddrinfo("localhost", 80)),
+    ("child", lambda: subprocess.run(["true"])),
+    ("all addresses", lambda: socket.socket().bind(("0.0.0.0", 0))),
+    ("here", lambda: here.bind(("127.0.0.1", 0))),
+):
+    try:
+        act()
+        print(name, "done")
+    except PermissionError:
+        print(name, "refused")
+"""
+        for mode, here in (("terminal", "refused"), ("web", "done")):
+            with self.subTest(mode):
+                done = subprocess.run(
+                    [sys.executable, "-c", tried, str(ROOT / "tests"), mode], capture_output=True, encoding="utf-8"
+                )
+                names = ("connect", "look up", "child", "all addresses")
+                expected = [*(f"{name} refused" for name in names), f"here {here}"]
+                self.assertEqual(done.stdout.split("\n")[:-1], expected, done.stderr)
 
 
 @unittest.skipIf(pty is None, "no pseudo-terminals on this system")
@@ -338,19 +371,21 @@ class ThroughATerminal(CommandCase):
         self.addCleanup(self.process.kill)
         for descriptor in (self.master, slave):
             self.addCleanup(os.close, descriptor)
-        self.seen = ""
+        self.seen, self.mark = "", 0
 
     def until(self, text: str, after: str = "") -> str:
-        """Send keys, then read what is drawn until a text is there; returns what came."""
-        os.write(self.master, after.encode("utf-8"))
-        start, deadline = len(self.seen), time.monotonic() + 20
-        while text not in self.seen[start:]:
+        """Send keys, then read until a text has been drawn since the latest keys; returns what came since them."""
+        if after:
+            self.mark = len(self.seen)
+            os.write(self.master, after.encode("utf-8"))
+        deadline = time.monotonic() + 30
+        while text not in self.seen[self.mark :]:
             if time.monotonic() > deadline:
-                raise AssertionError(f"{text!r} was never drawn; last: {self.seen[start:][-1500:]!r}")
+                raise AssertionError(f"{text!r} was never drawn; last: {self.seen[self.mark :][-1500:]!r}")
             if select.select([self.master], [], [], 0.1)[0]:
                 with contextlib.suppress(OSError):
                     self.seen += os.read(self.master, 65536).decode("utf-8", "replace")
-        return self.seen[start:]
+        return self.seen[self.mark :]
 
     def test_single_keys_label_page_go_back_comment_and_end_with_the_result(self) -> None:
         long = "\n".join(f"line {number} of the answer" for number in range(60))
@@ -359,8 +394,7 @@ class ThroughATerminal(CommandCase):
         first = self.until("more lines")
         self.assertIn("Item 1 of 4", first)
         self.assertNotIn("line 40", first)
-        while "line 59 of the answer" not in self.until("Item 1 of 4", " "):
-            pass
+        self.page_until("line 59 of the answer")
         self.until("line 0 of the answer", "\x1b[H")  # Home
         self.until("comment: ", "c")
         self.until("the comment is kept", "g\u00fct\r")
@@ -384,12 +418,20 @@ class ThroughATerminal(CommandCase):
         self.assertIn("j1 against people, 3 scores", (self.folder / "out.txt").read_text("utf-8"))
         self.check_restored()
 
+    def page_until(self, text: str) -> None:
+        """Page down until a text has been drawn."""
+        for _ in range(100):
+            self.until("q quit", " ")
+            if text in self.seen:
+                return
+        self.fail(f"{text!r} was never drawn")
+
     def check_restored(self) -> None:
         """The terminal is as it was, and the cursor is back."""
         import termios
 
         self.assertEqual(termios.tcgetattr(self.slave)[3], self.before[3])
-        self.until("\x1b[?25h\x1b[?1049l") if "\x1b[?1049l" not in self.seen else None
+        self.until("\x1b[?25h\x1b[?1049l")
 
     def test_ctrl_c_keeps_the_labels_restores_the_terminal_and_exits_130(self) -> None:
         self.start("--sample", "4")
@@ -422,11 +464,7 @@ class ThroughATerminal(CommandCase):
         self.judged([graded(0, 3, answer="word " * 60 + "the-last-word")])
         self.start("--sample", "1", columns=30, rows=10)
         self.until("more lines")
-        for _ in range(200):
-            if "the-last-word" in self.until("Item 1 of 1", " "):
-                break
-        else:
-            self.fail("the last word was never shown")
+        self.page_until("the-last-word")
 
 
 OWN_SEQUENCES = ("\x1b[?1049h", "\x1b[?25l", "\x1b[H", "\x1b[2J", "\x1b[1m", "\x1b[2m", "\x1b[0m")

@@ -11,7 +11,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -180,6 +182,38 @@ class LabellingInABrowser(unittest.TestCase):
         self.assertIn("**bold**", browser.run("by('main').textContent"))
         self.assertNotIn("hidden-model", browser.run("document.documentElement.textContent + JSON.stringify(item)"))
         self.assertEqual(browser.problems, [])
+
+    def test_a_page_of_another_origin_reads_nothing_labels_nothing_and_cannot_frame_it(self) -> None:
+        browser, page = self.browser, self.page()
+
+        class Foreign(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                self.send_response(200)
+                self.send_header("Content-Type", "text/html")
+                self.end_headers()
+                self.wfile.write(b"<!doctype html><title>foreign</title>")
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        server = ThreadingHTTPServer(("127.0.0.1", 0), Foreign)
+        self.addCleanup(server.server_close)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}).start()
+        self.addCleanup(server.shutdown)
+        browser.go(f"http://127.0.0.1:{server.server_address[1]}/")
+        browser.until("document.title === 'foreign'")
+        read = f"fetch('{page.address}state').then((r) => r.text()).catch(() => 'nothing')"
+        self.assertEqual(browser.run(read), "nothing")
+        body = '{"place": 0, "choice": "A", "comment": ""}'
+        send = f"fetch('{page.address}label', {{method: 'POST', mode: 'no-cors', body: '{body}'}})"
+        self.assertEqual(browser.run(send + ".then(() => 'sent').catch(() => 'blocked')"), "blocked")
+        frame = f"new Promise((done) => {{const f = document.createElement('iframe'); f.src = '{page.address}';"
+        self.assertEqual(
+            browser.run(frame + " f.onload = () => done(f.contentDocument); document.body.append(f);})"), None
+        )
+        page.end(signal.SIGINT)
+        self.assertEqual(page.process.returncode, 3)  # nothing was labelled
+        self.assertFalse((self.folder / "pairs.labels.jsonl").exists())
 
     def test_the_page_fits_every_width_light_and_dark(self) -> None:
         browser, page = self.browser, self.page()
