@@ -291,6 +291,74 @@ def level_cell(arm: dict[str, Any]) -> str:
     return text + (f", {number(arm['kappa']['value'], 2)}" if "kappa" in arm else "")
 
 
+def confusion_section(result: dict[str, Any]) -> Section:
+    """Gold against decision, one line per judge and gold class."""
+    labels = ("A", "B", "equal", "invalid")
+    body = []
+    for name, arm in result["arms"].items():
+        for gold, cells in arm["confusion"].items():
+            body.append((name, gold, *[str(cells[label]) for label in labels]))
+    return "Gold against decision", ("judge", "gold", *[f"decides {label}" for label in labels]), body, []
+
+
+def models_section(result: dict[str, Any]) -> Section | None:
+    """How each answering model stands by gold and by each judge, on the same pairs."""
+    if not result.get("models"):
+        return None
+    names = list(result["arms"])
+    body = [
+        (model, standing_cell(found["gold"]), *[standing_cell(found["arms"][name]) for name in names])
+        for model, found in result["models"].items()
+    ]
+    notes = ["win rate, a tie as half a win; in brackets won/tied/lost on pairs with gold"]
+    return "Models by gold and by each judge", ("model", "gold", *names), body, notes
+
+
+def standing_cell(found: dict[str, Any]) -> str:
+    return f"{number(found['rate'])} ({found['won']}/{found['tied']}/{found['lost']})"
+
+
+def crossed_section(result: dict[str, Any], name: str) -> Section | None:
+    """Right and all of one judge in every cell of two dimensions."""
+    cross = result.get("cross")
+    if not cross:
+        return None
+    columns_ = sorted({column for row in cross["cells"].values() for column in row})
+    body = []
+    for row, cells in cross["cells"].items():
+        counts = [cells[column][name] if column in cells else None for column in columns_]
+        body.append((row, *[f"{cell['k']}/{cell['n']}" if cell else "" for cell in counts]))
+    title = f"{name}: right of all, {plain(cross['rows'])} by {plain(cross['columns'])}"
+    return title, (plain(cross["rows"]), *columns_), body, []
+
+
+def leaning_section(result: dict[str, Any], dimension: str) -> Section | None:
+    """What the order did, by one dimension."""
+    levels = result["by"].get(dimension)
+    if not levels:
+        return None
+    head = ("judge", plain(dimension), "pairs run", "first-leaning", "consistent", "second-leaning", "invalid")
+    body = []
+    for name in result["arms"]:
+        for level, arms in levels.items():
+            found = arms[name]["position"]
+            counts = [found[key] for key in ("n", "first", "consistent", "second", "invalid")]
+            body.append((name, level, *[str(count) for count in counts]))
+    return f"Order of the answers by {plain(dimension)}", head, body, []
+
+
+def plain(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def all_sections(result: dict[str, Any]) -> list[Section]:
+    """Every table of a report: those of the result, by every dimension, and what stands behind the pictures."""
+    found: list[Section | None] = [*sections(result, True), confusion_section(result), models_section(result)]
+    found += [leaning_section(result, dimension) for dimension in result["by"]]
+    found += [crossed_section(result, name) for name in result["arms"]]
+    return [part for part in found if part and part[2]]
+
+
 def sections(result: dict[str, Any], by: bool) -> list[Section]:
     """All tables of a result, in the order in which they matter; by: also those by category and the like."""
     found = [judges_section(result), comparison_section(result), people_section(result)]
@@ -370,4 +438,21 @@ def render(result: dict[str, Any], options: Any) -> str:
         lines += ["", f"also: --by {','.join(result['by'])}, --disagreements, --format json|csv|markdown"]
     if options.disagreements:
         lines += ["", *disagreement_lines(result)]
+    return "\n".join(lines) + "\n"
+
+
+def as_report(result: dict[str, Any]) -> str:
+    """Every table of a report as markdown."""
+    lines = head_section(result)
+    for title, head, body, notes in all_sections(result):
+        lines += [
+            "",
+            f"## {title}",
+            "",
+            *markdown(head, body),
+            *([""] if notes else []),
+            *[f"- {note}" for note in notes],
+        ]
+    lines += ["", *counts_lines(result)] if counts_lines(result) else []
+    lines += [f"warning: {text}" for text in result["warnings"]]
     return "\n".join(lines) + "\n"
