@@ -31,7 +31,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, combinations, repeat
 from operator import add, mul, sub
-from statistics import NormalDist, stdev
+from statistics import NormalDist
 from typing import Any, NamedTuple
 
 # === Labels ===
@@ -147,6 +147,25 @@ class Interval(NamedTuple):
 def z_value(level: float) -> float:
     """The two-sided normal quantile of a confidence level in (0, 1); exactly Z95 at 0.95."""
     return Z95 if level == 0.95 else NormalDist().inv_cdf(0.5 + level / 2)
+
+
+def normal_cdf(x: float) -> float:
+    """P(Z <= x) of the standard normal, by its power series; the library's rounds differently between versions."""
+    if abs(x) > 8:  # beyond the digits of a float
+        return float(x > 0)
+    term = total = x
+    k = 1
+    while total + term != total or k < 3:
+        k += 2
+        term *= x * x / k
+        total += term
+    return min(1.0, max(0.0, 0.5 + total * math.exp(-x * x / 2) / math.sqrt(2 * math.pi)))
+
+
+def sample_sd(values: Sequence[float]) -> float:
+    """Sample standard deviation (n - 1) of two or more values; the library's rounds differently between versions."""
+    centre = math.fsum(values) / len(values)
+    return math.sqrt(math.fsum((value - centre) ** 2 for value in values) / (len(values) - 1))
 
 
 def wilson(k: int, n: int, level: float = 0.95) -> Interval:
@@ -420,7 +439,7 @@ def spread_of(values: Sequence[float | None]) -> Spread:
     defined = [value for value in values if value is not None]
     if not defined:
         return Spread(tuple(values), None, None, None, None)
-    sd = stdev(defined) if len(defined) > 1 else None
+    sd = sample_sd(defined) if len(defined) > 1 else None
     return Spread(tuple(values), math.fsum(defined) / len(defined), sd, min(defined), max(defined))
 
 
@@ -627,16 +646,23 @@ def position_bias(pairs: Iterable[tuple[MaybeLabel, MaybeLabel]], level: float =
     )
 
 
+def leans_of(pairs: Iterable[tuple[MaybeLabel, MaybeLabel]]) -> list[str]:
+    """The lean of every pair that was run in both orders."""
+    read = ((canonical_choice(v), canonical_choice(w)) for v, w in pairs)
+    return [lean(v, w) for v, w in read if v is not None and w is not None]
+
+
 def position_counts(pairs: Iterable[tuple[MaybeLabel, MaybeLabel]]) -> tuple[int, int] | None:
     """(consistent, run) over one item's repeats, for `Resampler.add`; None if no pair was run in both orders."""
-    result = position_bias(pairs)
-    return (result.consistent, result.n) if result.n else None
+    leans = leans_of(pairs)
+    return (leans.count("none"), len(leans)) if leans else None
 
 
 def net_lean(pairs: Iterable[tuple[MaybeLabel, MaybeLabel]]) -> int:
     """Sign of an item's lean over its repeats: 1 towards the first shown answer, -1 the second, 0 neither."""
-    result = position_bias(pairs)
-    return (result.k_first > result.k_second) - (result.k_first < result.k_second)
+    leans = leans_of(pairs)
+    first, second = leans.count("first"), leans.count("second")
+    return (first > second) - (first < second)
 
 
 def position_test(
@@ -792,7 +818,7 @@ def length_counts(len_a: float, len_b: float, judge: MaybeLabel, human: MaybeLab
 
 # === Bootstrap: drawing units ===
 
-HEAVY = 12  # a pattern shared by this many units is drawn by one binomial, rarer ones unit by unit: the cheaper way
+HEAVY = 20  # a pattern shared by this many units is drawn by one binomial, rarer ones unit by unit: the cheaper way
 DIGIT_BITS = 5  # binomial tables are cached per base-32 digit of the number of trials
 
 
@@ -849,6 +875,38 @@ class BinomialSampler:
         return successes
 
 
+class UniformSums:
+    """Sums of packed units drawn with equal chances, with replacement.
+
+    Sixteen random bits pick a slot of a table that holds every unit equally often; what is left over holds nothing.
+    Each unit carries a mark above its counters, so the sum tells how many draws fell on nothing and are drawn again.
+    """
+
+    SLOTS = 1 << 16
+
+    def __init__(self, units: Sequence[int], most: int, rng: random.Random) -> None:
+        """units: packed counters; most: the largest number of draws that will be asked for at once."""
+        self.rng = rng
+        self.shift = (most * max(units, default=0)).bit_length()
+        self.mask = (1 << self.shift) - 1
+        self.units = [packed | 1 << self.shift for packed in units]
+        times, rest = divmod(self.SLOTS, len(units)) if units else (0, 0)
+        self.pick = (self.units * times + [0] * rest).__getitem__ if times else None
+
+    def draw(self, k: int) -> int:
+        """The sum of k units."""
+        total = 0
+        if self.pick is not None:
+            slots = array("H", self.rng.randbytes(2 * k))
+            if sys.byteorder == "big":  # the same draws on every machine
+                slots.byteswap()
+            total = sum(map(self.pick, slots))
+            k -= total >> self.shift
+        if k:
+            total += sum(self.rng.choices(self.units, k=k))
+        return total & self.mask
+
+
 def resampled_totals(units: Units, n_resamples: int, rng: random.Random) -> Iterator[int]:
     """Sums of G units drawn with replacement from G units, n_resamples times.
 
@@ -857,20 +915,20 @@ def resampled_totals(units: Units, n_resamples: int, rng: random.Random) -> Iter
     is exactly the multinomial draw.
     """
     heavy = sorted((unit for unit in units if unit[1] >= HEAVY), key=lambda unit: -unit[1])
-    tail = [packed for packed, count in units if count < HEAVY for _ in range(count)]
     everything = left = sum(count for _, count in units)
     draws: list[tuple[int, Callable[[int, Callable[[], float]], int]]] = []
     for packed, count in heavy:
         draws.append((packed, BinomialSampler(count, left).draw))
         left -= count
-    uniform, choices = rng.random, rng.choices
+    uniform = rng.random
+    tail = UniformSums([packed for packed, count in units if count < HEAVY for _ in range(count)], everything, rng)
     for _ in range(n_resamples):
         left, total = everything, 0
         for packed, draw in draws:
             k = draw(left, uniform)
             total += k * packed
             left -= k
-        yield total + sum(choices(tail, k=left)) if left else total
+        yield total + tail.draw(left) if left else total
 
 
 # === Bootstrap: intervals ===
@@ -949,20 +1007,20 @@ def acceleration(jackknife: Sequence[tuple[float, int]]) -> float | None:
     cubes = math.fsum(count * (centre - value) ** 3 for value, count in jackknife)
     if max(value for value, _ in jackknife) - min(value for value, _ in jackknife) <= EPSILON:
         return None
-    return cubes / (6 * squares**1.5)
+    return cubes / (6 * squares * math.sqrt(squares))
 
 
 def bca_levels(share: float, accelerate: float | None, level: float) -> tuple[float, float] | None:
     """The two quantile levels of the BCa interval, or None when they cannot be formed."""
     if accelerate is None or not 0 < share < 1:
         return None
-    normal, bias = NormalDist(), NormalDist().inv_cdf(share)
+    bias = NormalDist().inv_cdf(share)
     ends = []
     for z in (-z_value(level), z_value(level)):
         bend = 1 - accelerate * (bias + z)
         if bend <= 0:
             return None
-        ends.append(normal.cdf(bias + (bias + z) / bend))
+        ends.append(normal_cdf(bias + (bias + z) / bend))
     return ends[0], ends[1]
 
 
@@ -1093,6 +1151,14 @@ TABLE_METRICS: dict[str, Callable[[Table, int], Values]] = {
 }
 
 
+def check_ratios(ratios: Ratios) -> None:
+    """Raises: ValueError for a ratio that is not whole / whole and not negative."""
+    for key, value in ratios:
+        numerator, denominator = value
+        if not (isinstance(numerator, int) and isinstance(denominator, int) and denominator >= 0):
+            raise ValueError(f"ratio {key!r}: expected whole numbers and a denominator >= 0, got {value!r}")
+
+
 class Resampler:
     """A paired cluster bootstrap that gives every arm, metric and difference from one pass.
 
@@ -1133,6 +1199,8 @@ class Resampler:
         counts = tuple(sorted((key, value) for key, value in (ratios or {}).items() if value is not None))
         pattern = Pattern(canonical(gold), labels, counts)
         number = self.patterns.setdefault(pattern, len(self.patterns))
+        if number == len(self.patterns) - 1:
+            check_ratios(counts)
         self.items.append(Item(cluster, stratum, number, tuple(groups)))
 
     def intervals(self, keys: Iterable[Key]) -> dict[Key, Interval]:
@@ -1148,20 +1216,22 @@ class Resampler:
         wanted = list(dict.fromkeys(keys))
         strata = self.units()
         layout = Layout(self, wanted, strata)
-        n_units = sum(count for units in strata for _, count in units)
+        units = [unit for stratum in layout.units for unit in stratum]
+        apart, counts = layout.columns([packed for packed, _ in units]), [count for _, count in units]
         point = layout.columns([layout.total])
         drawn = layout.columns(list(layout.draw(self.rng()))) if layout.drawable else None
         left_out = None
-        if bca and len(strata) == 1:
-            left_out = layout.columns([layout.total - packed for packed, _ in layout.units[0]])
+        if bca and len(strata) <= 1:
+            left_out = layout.columns([layout.total - packed for packed, _ in units])
         result = {}
         for key in wanted:
-            value, n = self.series(key, point)[0], self.size(key, point)
+            value, n = self.series(key, point)[0], self.size(key, point)[0]
             reason = "single_label" if n and key[-1] == "kappa" else "no_items"
-            values = None if drawn is None else self.series(key, drawn)
+            n_units = sum(count for size, count in zip(self.size(key, apart), counts) if size)
+            values = None if drawn is None or n_units < 2 else self.series(key, drawn)
             knife = None
             if left_out is not None:
-                knife = list(zip(self.series(key, left_out), (count for _, count in layout.units[0])))
+                knife = list(zip(self.series(key, left_out), counts))
             result[key] = estimate(value, reason, n, n_units, values, knife, self.level)
         return result
 
@@ -1195,10 +1265,13 @@ class Resampler:
         The order follows the contents alone, so neither row order nor names reach the random draws.
         """
         used = {item.pattern for item in self.items}
+        idle = {number for p, number in self.patterns.items() if not p.ratios and (p.gold is None or not p.decisions)}
         contents = sorted((repr(pattern), number) for pattern, number in self.patterns.items() if number in used)
         rank = {number: index for index, (_, number) in enumerate(contents)}
         questions: defaultdict[tuple[Hashable, Hashable], list[int]] = defaultdict(list)
         for index, item in enumerate(self.items):
+            if item.pattern in idle:  # nothing is known of it: missing, not a question that was asked
+                continue
             own = ("item", index) if item.cluster is None else ("cluster", item.cluster)
             questions[item.stratum, own].append(item.pattern)
         strata: defaultdict[Hashable, Counter[tuple[int, ...]]] = defaultdict(Counter)
@@ -1221,12 +1294,12 @@ class Resampler:
             return TABLE_METRICS[metric](columns.table(arm, partner), self.q)
         return list(map(ratio_value, columns.numerator(arm, partner, metric), columns.get("den", arm, partner, metric)))
 
-    def size(self, key: Key, point: Columns) -> int:
-        """How many items (for a ratio: how large a denominator) stand behind a key's value."""
+    def size(self, key: Key, columns: Columns) -> Column:
+        """How many items (for a ratio: how large a denominator) stand behind a key's value, per row of columns."""
         arm, metric, partner = key[0], key[-1], key[1] if len(key) == 3 else ""
         if metric in TABLE_METRICS:
-            return point.table(arm, partner).n[0]
-        return point.get("den", arm, partner, metric)[0]
+            return columns.table(arm, partner).n
+        return columns.get("den", arm, partner, metric)
 
 
 def pattern_fields(pattern: Pattern, pairs: Iterable[tuple[str, str]]) -> Iterator[tuple[Field, int]]:
@@ -1381,7 +1454,7 @@ def read_grades(human: Sequence[Any], judge: Sequence[Any]) -> list[tuple[float,
     if len(human) != len(judge):
         raise ValueError(f"human and judge scores: expected equal lengths, got {len(human)} and {len(judge)}")
     rows = zip(human, judge)
-    return [(x, y if is_number(y) else None) if is_number(x) and y is not None else None for x, y in rows]
+    return [(float(x), float(y) if is_number(y) else None) if is_number(x) and y is not None else None for x, y in rows]
 
 
 def grade_agreement(human: Sequence[Any], judge: Sequence[Any]) -> Grades:
@@ -1627,7 +1700,7 @@ def paired(
     """Better, tie and worse of two judges, with the exact tests by item and by question.
 
     gold, predicted1, predicted2: labels or None; items with any of them missing leave. clusters: question per item.
-    Source: McNemar 1947; for clustered pairs a randomisation test by question (compare Obuchowski 1998, Durkalski 2003).
+    Source: McNemar 1947; for clustered pairs a randomisation test by question (Obuchowski 1998, Durkalski 2003).
     """
     rows = list(zip(map(canonical, gold), map(canonical, predicted1), map(canonical, predicted2), strict=True))
     kept = [i for i, row in enumerate(rows) if None not in row]
@@ -1869,7 +1942,7 @@ def alt_test_p(differences: Sequence[int], eps: float) -> float:
     n, centre = len(differences), sum(differences) / len(differences)
     if len(set(differences)) == 1:
         return 0.0 if centre < eps else 1.0
-    return student_t_cdf((centre - eps) / (stdev(differences) / math.sqrt(n)), n - 1)
+    return student_t_cdf((centre - eps) / (sample_sd(differences) / math.sqrt(n)), n - 1)
 
 
 # === MT-Bench's two setups ===

@@ -10,7 +10,8 @@ state is `reply`, `invalid` (this row has no verdict), `failed` (no reply, ask a
 work until something is changed; `text` and `hint` say what) or `cancelled` (nothing was sent).
 
 Reads no file and no environment variable, except that proxies and SSL_CERT_FILE are honoured as Python's library
-does. Beside it must lie engine/keys.py, pacing.py, providers.py, refusals.py and transport.py.
+does. Beside it must lie engine/keys.py, pacing.py, providers.py,
+refusals.py, http_reply.py and transport.py.
 """
 
 from __future__ import annotations
@@ -122,6 +123,7 @@ class Tally:
         self.retries = 0
         self.slow = 0
         self.unsure = 0
+        self.resent = 0  # on a new connection at once, since a kept one was closed: no retry of ours, but maybe billed
         self.last: Outcome | None = None
 
 
@@ -244,6 +246,12 @@ class Client:
         self.key_header = providers.key_header(arm, key)
         self.gate = Gate()
 
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
     def close(self) -> None:
         """Closes kept connections; a call under way in another thread ends as failed."""
         if self.own is not None:
@@ -284,7 +292,7 @@ class Client:
 
     def ended(self, outcome: Outcome, tally: Tally) -> Outcome:
         """The outcome with the counts of the whole call."""
-        return outcome._replace(retries=tally.retries, maybe_billed=tally.unsure)
+        return outcome._replace(retries=tally.retries + tally.resent, maybe_billed=tally.unsure + tally.resent)
 
     def turn(self, planned: int) -> bool:
         """Waits for this request's start; False when the run stops meanwhile."""
@@ -335,9 +343,7 @@ class Client:
         except wires.Fault as fault:
             step = self.after_fault(fault)
         else:
-            if answer.resent:
-                tally.retries += 1
-                tally.unsure += 1
+            tally.resent += answer.resent
             step = self.after_answer(answer, wire.url, planned)
         text = step.outcome.text or (tally.last.text if tally.last else "")
         latency_ms = round((self.clock() - began) * 1000)
@@ -416,7 +422,7 @@ class Client:
             return Step("done", outcome._replace(state="invalid"))
         if ruling.kind == "final" or (ruling.kind == "refused" and self.gate.open):
             return Step("done", outcome)
-        hint = self.scrub(refusals.hint(status, facts, url, self.arm.get("key_env")))
+        hint = self.scrub(refusals.hint(ruling, status, facts, url, self.arm.get("key_env")))
         return Step("done", outcome._replace(state="stop", hint=hint))
 
     def redirected(self, outcome: Outcome, answer: wires.Answer) -> Outcome:
@@ -440,4 +446,4 @@ def utc(unix_s: float) -> str:
     """Unix time as UTC ISO 8601 with microseconds and Z."""
     from datetime import datetime, timezone
 
-    return datetime.fromtimestamp(unix_s, timezone.utc).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    return datetime.fromtimestamp(unix_s, timezone.utc).isoformat(timespec="microseconds")[:-6] + "Z"

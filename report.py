@@ -1,4 +1,4 @@
-"""One page that shows where judge and people part: a run, several runs or a judged file as one self-contained HTML file.
+"""One page that shows where judge and people part: runs, receipts or judged files as one self-contained HTML file.
 
     python3 -I report.py runs/planted-faults/…            # writes report.html into the run
     python3 -I report.py RUN_A RUN_B --out compare.html   # two runs side by side, and what changed
@@ -19,11 +19,6 @@ from typing import Any
 # === Constants ===
 
 PROGRAM = "report"
-# The rooms of engine/ that a page needs, each after the rooms it imports.
-ROOMS = (
-    *("evidence", "tables", "page_style", "page_script", "page_parts", "pictures", "page_items", "page_source"),
-    *("page",),
-)
 FORMATS = ("html", "markdown", "csv", "json")
 
 
@@ -44,15 +39,21 @@ def load(path: str, name: str, data: bytes | None = None) -> Any:
     return module
 
 
-def load_rooms() -> Any:
-    """The rooms in order; returns the one that makes pages."""
+def load_room(name: str) -> Any:
+    """A file of engine/ or the top level as a module, after those of ours that it imports."""
     import os
+    import re
 
     home = os.path.dirname(os.path.abspath(__file__))
-    load(os.path.join(home, "agreement.py"), "agreement")
-    for name in ROOMS:
-        load(os.path.join(home, "engine", f"{name}.py"), name)
-    return sys.modules["page"]
+    places = [os.path.join(home, "engine", f"{name}.py"), os.path.join(home, f"{name}.py")]
+    path = next((place for place in places if os.path.isfile(place)), None)
+    if path is None or name in sys.modules:
+        return sys.modules.get(name)
+    with open(path, "rb") as stream:
+        data = stream.read()
+    for needed in re.findall(rb"^(?:import|from) (\w+)", data, re.MULTILINE):
+        load_room(needed.decode())
+    return load(path, name, data)
 
 
 # === Forms ===
@@ -62,12 +63,12 @@ def text_form(sources: list[Any], form: str) -> str:
     """All tables of the runs as markdown, CSV, or their summaries as JSON."""
     import json
 
-    tables, page = sys.modules["tables"], sys.modules["page"]
+    tables, page_tables, page = (sys.modules[name] for name in ("tables", "page_tables", "page"))
     if form == "json":
         found = [source.summary for source in sources]
         return json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False) + "\n"
     result = page.view_of(sources).result
-    return str(tables.as_csv(result) if form == "csv" else tables.as_report(result))
+    return str(tables.as_csv(result) if form == "csv" else page_tables.as_markdown(result))
 
 
 # === Command line ===
@@ -96,7 +97,7 @@ def default_out(paths: list[str]) -> str:
 
 def run(options: Any) -> int:
     """Read, make, write. Raises: EvidenceError, OSError."""
-    page = load_rooms()
+    page = load_room("page")
     evidence, page_source = sys.modules["evidence"], sys.modules["page_source"]
     sources = [page_source.read_source(path) for path in options.paths]
     if options.format == "html":

@@ -34,11 +34,6 @@ PINS = {
     "run_eval.py": "runner_sha256",
 }
 OWN_FILES = {"fixture.jsonl": "fixture", "recipe.py": "recipe", "check.py": "check"}
-# The rooms of engine/, each after the rooms it imports.
-ROOMS = (
-    *("evidence", "rows", "evaluation", "controls", "keys", "pacing", "providers", "refusals", "transport", "client"),
-    *("generate", "plan", "verdicts", "summary", "tables", "modes"),
-)
 
 
 class PinError(Exception):
@@ -102,13 +97,26 @@ def engine_files() -> list[str]:
     return sorted(name for name in os.listdir(os.path.join(home(), "engine")) if name.endswith(".py"))
 
 
-def read_inputs(folder: str, config: dict[str, Any]) -> dict[str, tuple[str, bytes, Any]]:
-    """Every pinned file: plain name -> (path, bytes, pin in eval.json). Raises: PinError when one is missing."""
+def is_unbuilt(folder: str, config: dict[str, Any], plain: str) -> bool:
+    """Whether a file is one that the user builds (eval.json has a build_hint) and is not there yet."""
+    import os
+
+    built = "build_hint" in config and (plain == "fixture.jsonl" or plain in dict(config.get("inputs_sha256") or {}))
+    return built and not os.path.exists(own_path(folder, config, plain))
+
+
+def read_inputs(folder: str, config: dict[str, Any], skip_unbuilt: bool = False) -> dict[str, tuple[str, bytes, Any]]:
+    """Every pinned file: plain name -> (path, bytes, pin in eval.json). Raises: PinError when one is missing.
+
+    skip_unbuilt: leave out what the user has not built yet, as a freeze does, which keeps its pin.
+    """
     import os
 
     hint = config.get("build_hint")
     found = {}
     for plain, pin in PINS.items():
+        if skip_unbuilt and is_unbuilt(folder, config, plain):
+            continue
         path = own_path(folder, config, plain) if plain in OWN_FILES else os.path.join(home(), plain)
         found[plain] = (path, read_bytes(path, hint if plain == "fixture.jsonl" else None), config.get(pin))
     engine = config.get("engine_sha256")
@@ -117,6 +125,8 @@ def read_inputs(folder: str, config: dict[str, Any]) -> dict[str, tuple[str, byt
         pinned = engine.get(name) if isinstance(engine, dict) else None
         found[f"engine/{name}"] = (path, read_bytes(path), pinned)
     for name, pinned in dict(config.get("inputs_sha256") or {}).items():
+        if skip_unbuilt and is_unbuilt(folder, config, name):
+            continue
         path = own_path(folder, config, name)
         found[name] = (path, read_bytes(path, hint), pinned)
     if "tables_sha256" in config:
@@ -167,13 +177,26 @@ def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
 
-def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) -> Any:
-    """Execute the verified bytes, dependencies first; returns the room with the modes."""
-    import os
+def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, extra: tuple[str, ...] = ()) -> Any:
+    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes.
 
-    for name in ("agreement", *ROOMS):
-        plain = f"{name}.py" if f"{name}.py" in PINS else f"engine/{name}.py"
+    extra: rooms that only some commands need.
+    """
+    import os
+    import re
+
+    places = {"agreement": "agreement.py", "client": "client.py"}
+    places.update({plain[len("engine/") : -3]: plain for plain in inputs if plain.startswith("engine/")})
+
+    def load_room(name: str) -> None:
+        plain = places.pop(name)
+        for needed in re.findall(rb"^(?:import|from) (\w+)", inputs[plain], re.MULTILINE):
+            if needed.decode() in places:
+                load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
+
+    for name in ("modes", *extra):
+        load_room(name)
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:
@@ -209,7 +232,7 @@ def freeze_config(folder: str) -> list[str]:
     config, data = read_config(folder)
     text = data.decode("utf-8")
     changes, engine = [], {}
-    for plain, (_, content, pinned) in read_inputs(folder, config).items():
+    for plain, (_, content, pinned) in read_inputs(folder, config, skip_unbuilt=True).items():
         digest = hashlib.sha256(content).hexdigest()
         if plain.startswith("engine/"):
             engine[plain.removeprefix("engine/")] = digest
@@ -220,7 +243,7 @@ def freeze_config(folder: str) -> list[str]:
             changes.append(f"{plain}: {pinned or 'not pinned'} -> {digest}")
     block = json.dumps(engine, indent=2).replace("\n", "\n  ")
     text = re.sub(r'"engine_sha256": *\{[^}]*\}', f'"engine_sha256": {block}', text, count=1)
-    if pin_problems(read_inputs(folder, json.loads(text)), json.loads(text)):
+    if pin_problems(read_inputs(folder, json.loads(text), skip_unbuilt=True), json.loads(text)):
         raise PinError(
             f"{os.path.join(folder, 'eval.json')}: a pin is missing; expected all of {', '.join(PINS.values())}"
         )
@@ -253,6 +276,7 @@ def build_parser() -> Any:
     mode.add_argument("--generate", action="store_true", help="ask the judges; writes a run")
     mode.add_argument("--resume", metavar="RUN", help="ask only what is missing or failed in a run")
     mode.add_argument("--rescore", metavar="RUN", help="parse and score a run's replies again; prints the result")
+    mode.add_argument("--import-replies", metavar="FILE", help="recorded judge replies, JSONL, become a run; offline")
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
     add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
@@ -267,6 +291,7 @@ def add_selection(group: Any) -> None:
     group.add_argument("--limit", type=whole, metavar="N", help="the first N pairs of the split")
     group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
+    group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
     group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
 
 
@@ -305,6 +330,9 @@ def add_output(group: Any) -> None:
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
     group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
     group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
+    group.add_argument(
+        "--report", action="store_true", help="write report.html into the run too (with --rescore; --demo always does)"
+    )
     group.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
     group.add_argument("--all", action="store_true", help="with --freeze: also every folder of evals/")
     group.add_argument(
@@ -339,6 +367,10 @@ def check_options(parser: Any, options: Any) -> None:
         index, _, count = options.shard.partition("/")
         if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
+    if bool(options.import_replies) != bool(options.arm_label):
+        parser.error("--import-replies FILE and --arm-label NAME go together")
+    if options.report and not (options.rescore or options.demo):
+        parser.error("--report goes with --rescore RUN (--demo writes the page always)")
     if options.all and not options.freeze:
         parser.error("--all goes with --freeze")
 
@@ -363,7 +395,7 @@ def run(options: Any) -> int:
     if not (options.generate or options.resume):
         lock_offline()
     config, inputs = verified(folder)
-    modes = load_rooms(inputs, config, folder)
+    modes = load_rooms(inputs, config, folder, ("page",) if options.demo or options.report else ())
     result: int = modes.main(options, folder, config, inputs)
     return result
 

@@ -36,7 +36,7 @@ TOKEN_FORMS = {
     + END,
     "openrouter": EDGE + r"sk-or-v1-[0-9a-f]{64}" + END,
     "private_key": r"-----BEGIN (?:[A-Z0-9]+ )*PRIVATE KEY-----",
-    "slack": EDGE + r"xox[abceoprs]-[A-Za-z0-9-]{20,}" + END,
+    "slack": EDGE + r"xox[abceoprs]-(?:[0-9]-)?[0-9]{8,}-[A-Za-z0-9-]{8,}" + END,
     "stripe": EDGE + r"[sr]k_live_[A-Za-z0-9]{20,}" + END,
     "xai": EDGE + r"xai-[A-Za-z0-9]{70,90}" + END,
 }
@@ -76,6 +76,7 @@ class Scrubber:
     def __init__(self, key: str | None) -> None:
         self.key = key or ""
         self.whole: re.Pattern[str] | None = None
+        self.in_bytes: list[bytes] = []
         if not self.key:
             return
         if len(self.key) < MIN_SECRET:
@@ -83,6 +84,7 @@ class Scrubber:
             return
         forms = sorted(written_forms(self.key), key=lambda form: (-len(form), form))
         self.whole = re.compile("|".join(map(re.escape, forms)), re.IGNORECASE)
+        self.in_bytes = [form.encode("utf-8") for form in forms]
 
     @property
     def secret(self) -> bool:
@@ -113,9 +115,7 @@ class Scrubber:
 
     def may_hold(self, body: bytes) -> bool:
         """Whether a body may hold the key: in one of its forms, or behind JSON escapes."""
-        if not self.secret or self.whole is None:
-            return False
-        return b"\\u" in body or b"\\/" in body or self.whole.search(body.decode("latin-1")) is not None
+        return self.secret and (b"\\u" in body or b"\\/" in body or any(form in body for form in self.in_bytes))
 
 
 def written_forms(key: str) -> set[str]:

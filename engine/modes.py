@@ -21,9 +21,10 @@ import controls
 import evaluation as evaluations
 import evidence
 import generate
+import imported
 import plan
 import providers
-import summary as summaries
+import rescore as rescoring
 import tables
 
 # === Constants ===
@@ -65,6 +66,14 @@ def warn(lines: list[str]) -> None:
         say(f"{PROGRAM}: warning: {line}")
     if len(lines) > MAX_WARNINGS:
         say(f"{PROGRAM}: warning: … and {len(lines) - MAX_WARNINGS} more")
+
+
+def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
+    """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
+    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(home)
+    own = f" {os.path.relpath(evaluation.folder)}" if elsewhere else ""
+    return f"python3 -I run_eval.py{own} {mode} {folder}"
 
 
 # === Put together ===
@@ -329,10 +338,11 @@ def ask_all(
             journal.close()
     if work.bug is not None:
         raise work.bug
-    return settle(folder, manifest, items, runs, work, bool(received))
+    return settle(evaluation, folder, manifest, items, runs, work, bool(received))
 
 
 def settle(
+    evaluation: evaluations.Evaluation,
     folder: str,
     manifest: dict[str, Any],
     items: evidence.Items,
@@ -344,7 +354,7 @@ def settle(
     open_replies = sum(
         run.progress.counts[generate.MISSING] + run.progress.counts[generate.FAILED] for run in runs.values()
     )
-    again = f"python3 -I run_eval.py --resume {folder}"
+    again = command(evaluation, "--resume", folder)
     if not open_replies:
         generate.finish(folder, manifest, items, runs, time.time())
         return 0
@@ -382,7 +392,7 @@ def main_generate(evaluation: evaluations.Evaluation, options: Any) -> int:
     code, folder = generate_run(evaluation, options, list(evaluation.config.get("default_arms", [])))
     print(folder)
     if code == 0:
-        say(f"hint: see the result with: python3 -I run_eval.py --rescore {folder}")
+        say("hint: see the result with: " + command(evaluation, "--rescore", folder))
     return code
 
 
@@ -437,18 +447,29 @@ def taken_up(
 
 
 def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
-    return rescore(evaluation, options.rescore, options)
+    code = rescore(evaluation, options.rescore, options)
+    if options.report:
+        say(f"report: {write_report(options.rescore)}")
+    return code
+
+
+def write_report(folder: str) -> str:
+    """Write report.html into a scored run; returns its path. The room is only loaded for commands that make a page."""
+    path: str = sys.modules["page"].write_report(folder)
+    return path
 
 
 def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> int:
     """Parse and score a run's replies again, write scored rows and summary, print the result."""
     manifest = evidence.read_manifest(folder)
+    if manifest["slug"] != evaluation.slug:
+        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
     items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
-    result, problems = summaries.rescore(evaluation, folder, manifest, items, arms, options)
+    result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
     print(tables.render(result, options), end="")
     warn(problems)
     if manifest["status"] != "complete":
-        error(f"{folder}: the run is not complete", f"resume with: python3 -I run_eval.py --resume {folder}")
+        error(f"{folder}: the run is not complete", "resume with: " + command(evaluation, "--resume", folder))
         return 3
     return 1 if problems else 0
 
@@ -460,9 +481,30 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     if code:
         return code
     code = rescore(evaluation, folder, options)
+    path = write_report(folder)
     if options.format == "table":
-        print(f"\nrun: {folder}")
+        print(f"\nrun: {folder}\npage: {path}")
     return code
+
+
+def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
+    """Recorded replies become a complete run; every line is checked before anything is written."""
+    items = selected(evaluation, options)
+    places = {item_id: place for place, item_id in enumerate(items.ids)}
+    lines = list(imported.read_lines(options.import_replies, places, set(evaluation.items.ids)))
+    if not lines:
+        raise evaluations.SettingError(f"{options.import_replies}: no reply to a pair of split {options.split!r}")
+    arm = imported.recorded_arm(options.arm_label, lines, options.output_mode)
+    manifest = new_manifest(evaluation, options, [arm], items)
+    manifest["repeats"] = max(line.get("repeat", 1) for line in lines)
+    folder = evidence.new_run(options.out, evaluation.slug, time.time())
+    with evidence.Lock(folder):
+        evidence.write_manifest(folder, manifest)
+        write_inputs(folder, evaluation.inputs)
+        imported.write_run(folder, manifest, items, arm, lines, evaluation)
+    print(folder)
+    say("hint: see the result with: " + command(evaluation, "--rescore", folder))
+    return 0
 
 
 def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -481,6 +523,7 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "generate": main_generate,
         "resume": main_resume,
         "rescore": main_rescore,
+        "import_replies": main_import,
     }
     mode = next(name for name in modes if getattr(options, name))
     try:

@@ -230,7 +230,7 @@ def with_words(judge: dict[str, Any], texts: Texts, limit: int) -> dict[str, Any
 
 
 class ItemData:
-    """Everything the item view needs; `left_out` pairs and `cut` (characters of a reason, or None) say what it lacks."""
+    """Everything the item view needs. left_out: pairs without a place; cut: characters of a reason, None = whole."""
 
     def __init__(self, entries: list[dict[str, Any]], texts: Texts, left_out: int, cut: int | None) -> None:
         self.entries, self.texts, self.left_out, self.cut = entries, texts, left_out, cut

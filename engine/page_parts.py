@@ -138,7 +138,7 @@ def document(title: str, nav: Sequence[tuple[str, str]], main: Iterable[object],
             tag("a", "Skip to the result", href="#result", class_="skip"),
             tag("header", tag("nav", name, *links, aria_label="Sections", tabindex="0"), class_="bar"),
             tag("main", *main, id="result"),
-            tag("footer", foot, class_="foot"),
+            tag("footer", tag("p", foot), class_="foot"),
             Markup(data),
             Markup(f"<script>{page_script.SCRIPT}</script>"),
         )

@@ -56,7 +56,11 @@ SCRIPT = r"""
     }
     if (last < words.length) { parent.appendChild(document.createTextNode(words.slice(last))); }
   }
-  function block(parent, name, words) { var made = el(name); inline(made, words); parent.appendChild(made); return made; }
+  function block(parent, name, words) {
+    var made = el(name);
+    inline(made, words);
+    return parent.appendChild(made);
+  }
   function cells(line) { return line.trim().replace(/^\||\|$/g, "").split("|"); }
   function tableRow(parent, line, name) {
     var row = el("tr");
@@ -77,7 +81,7 @@ SCRIPT = r"""
       else if (/^\s*([-*_])(\s*\1){2,}\s*$/.test(line)) { parent.appendChild(el("hr")); i += 1; }
       else if (/^\s*>/.test(line)) { i = gathered(parent, "blockquote", lines, i, /^\s*> ?/); }
       else if (item) { i = list(parent, lines, i, item); }
-      else if (line.indexOf("|") >= 0 && i + 1 < lines.length && RULER.test(lines[i + 1])) { i = grid(parent, lines, i); }
+      else if (line.indexOf("|") >= 0 && RULER.test(lines[i + 1] || "")) { i = grid(parent, lines, i); }
       else { i = paragraph(parent, lines, i); }
     }
   }
@@ -122,7 +126,7 @@ SCRIPT = r"""
     var made = el("table"), head = el("thead"), body = el("tbody");
     tableRow(head, lines[i], "th");
     i += 2;
-    while (i < lines.length && lines[i].indexOf("|") >= 0 && lines[i].trim()) { tableRow(body, lines[i], "td"); i += 1; }
+    while (i < lines.length && lines[i].indexOf("|") >= 0) { tableRow(body, lines[i], "td"); i += 1; }
     add(parent, add(made, head, body));
     return i;
   }
@@ -158,7 +162,10 @@ SCRIPT = r"""
   // --- filters ---
   function pick(name) { return document.getElementById(name); }
   function judgeOf(item, place) { return (item.j || [])[place] || null; }
-  function flagged(item, place, flag) { var found = judgeOf(item, place); return !!found && found.f.indexOf(flag) >= 0; }
+  function flagged(item, place, flag) {
+    var found = judgeOf(item, place);
+    return !!found && found.f.indexOf(flag) >= 0;
+  }
   function decided(item, place) { var found = judgeOf(item, place); return found ? found.l : null; }
   function differ(item) {
     var first = decided(item, 0);
@@ -325,7 +332,8 @@ SCRIPT = r"""
     add(head, el("h4", "", arm.name));
     if (!judge) { return add(box, head, el("p", "soft", "No reply of this judge on this pair.")); }
     var wrong = judge.f.indexOf("wrong") >= 0, kind = !item.g || judge.l === null ? "" : wrong ? "bad" : "good";
-    var words = judge.l === null ? "no decision" : "decides " + named(judge.l) + (item.g ? wrong ? " \u2715" : " \u2713" : "");
+    var sign = !item.g ? "" : wrong ? " \u2715" : " \u2713";
+    var words = judge.l === null ? "no decision" : "decides " + named(judge.l) + sign;
     add(head, el("span", "badge " + kind, words));
     judge.f.forEach(function (flag) {
       if (flag !== "wrong") { add(head, el("span", "badge", data.flags[flag])); }
@@ -435,8 +443,11 @@ SCRIPT = r"""
   });
   pick("b-random").addEventListener("click", random);
   document.addEventListener("keydown", function (event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || /^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) { return; }
-    if (event.key === "j") { step(1); } else if (event.key === "k") { step(-1); } else if (event.key === "r") { random(); }
+    if (event.ctrlKey || event.metaKey || event.altKey) { return; }
+    if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) { return; }
+    if (event.key === "j") { step(1); }
+    else if (event.key === "k") { step(-1); }
+    else if (event.key === "r") { random(); }
     else if (event.key === "/") { event.preventDefault(); pick("f-text").focus(); }
   });
   window.addEventListener("hashchange", byLink);

@@ -1,7 +1,7 @@
 """What a page is made of: a run folder read back, its hashes compared, nothing recomputed.
 
-`summary.json` gives every figure, the scored rows give what was said, `inputs/fixture.jsonl` the pairs. What was compared
-with the manifest is listed as checks, and what was not compared is listed as open. Offline; writes nothing.
+`summary.json` gives every figure, the scored rows give what was said, `inputs/fixture.jsonl` the pairs. What was
+compared with the manifest is listed as checks, and what was not compared is listed as open. Offline; writes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import evidence
 
 # === Constants ===
 
-RESCORE = "python3 -I run_eval.py {folder}--rescore {path}"
+VERIFY = "python3 -I run_eval.py --verify {path}"
 FAILED, OPEN, PASSED = "no", "open", "yes"
 
 
@@ -83,16 +83,8 @@ def read_source(folder: str) -> Source:
     chosen = evidence.select(items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
     rows = list(evidence.read_rows(needed(folder, "scored.jsonl.gz", hint)))
     path = short_path(folder)
-    return Source(
-        path, summary, manifest, list(chosen), rows, checks_of(folder, manifest, summary), again(path, manifest)
-    )
-
-
-def again(path: str, manifest: dict[str, Any]) -> str:
-    """The command that parses, scores and counts everything again."""
-    slug = str(manifest.get("slug"))
-    folder = "" if slug == "planted-faults" else f"evals/{slug} "
-    return RESCORE.format(folder=folder, path=path)
+    checks = checks_of(folder, manifest, summary)
+    return Source(path, summary, manifest, list(chosen), rows, checks, VERIFY.format(path=path))
 
 
 # === Checks ===

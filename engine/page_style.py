@@ -60,8 +60,8 @@ section + section { margin-top: 2.4rem; border-top: 1px solid var(--line); }
 .intro { padding-top: 2.2rem; }
 .eyebrow { font-size: .76rem; letter-spacing: .07em; text-transform: uppercase; color: var(--soft); margin: 0 0 .7rem; }
 .lede { font-size: 1.06rem; color: var(--soft); margin: .7rem 0 0; max-width: 52rem; }
-.foot { color: var(--soft); font-size: .86rem; padding-top: 2rem; padding-bottom: 3rem; margin-top: 3rem;
-  border-top: 1px solid var(--line); }
+.foot { color: var(--soft); font-size: .86rem; padding-bottom: 3rem; }
+.foot p { max-width: none; margin-top: 2.4rem; padding-top: 1.4rem; border-top: 1px solid var(--line); }
 
 /* first screen */
 .hero { display: grid; grid-template-columns: minmax(13rem, 17rem) minmax(0, 1fr); gap: 1.4rem 3rem; margin: 1.8rem 0 0;
@@ -75,7 +75,8 @@ section + section { margin-top: 2.4rem; border-top: 1px solid var(--line); }
 .meaning h2 { font-size: .95rem; letter-spacing: 0; }
 .meaning p { margin: .35rem 0 0; }
 .facts { display: grid; grid-template-columns: repeat(auto-fit, minmax(19rem, 1fr)); gap: 1rem; margin-top: 1.8rem; }
-.fact { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.15rem; min-width: 0; }
+.fact { background: var(--panel); border: 1px solid var(--line); border-radius: 8px; padding: 1rem 1.15rem;
+  min-width: 0; }
 .fact h2 { font-size: .95rem; letter-spacing: 0; margin-bottom: .5rem; }
 .states { display: flex; flex-wrap: wrap; gap: .2rem 1.6rem; margin: 0; padding: 0; list-style: none; }
 .states b { display: block; font-size: 1.3rem; font-variant-numeric: tabular-nums; line-height: 1.25; }
@@ -86,8 +87,8 @@ section + section { margin-top: 2.4rem; border-top: 1px solid var(--line); }
 .checks li.open::before { content: "\\2013"; color: var(--soft); }
 .command { display: block; overflow-x: auto; white-space: pre; background: var(--paper); border: 1px solid var(--line);
   border-radius: 6px; padding: .45rem .65rem; margin-top: .55rem; }
-.alert { border-left: 4px solid var(--bad); background: var(--bad-soft); padding: .6rem .9rem; border-radius: 0 6px 6px 0;
-  margin: 1rem 0; max-width: none; }
+.alert { border-left: 4px solid var(--bad); background: var(--bad-soft); padding: .6rem .9rem; margin: 1rem 0;
+  border-radius: 0 6px 6px 0; max-width: none; }
 .note { border-left: 4px solid var(--line); padding: .1rem .9rem; color: var(--soft); font-size: .9rem; }
 .note ul { padding-left: 1rem; margin: .4rem 0; }
 
@@ -95,17 +96,21 @@ section + section { margin-top: 2.4rem; border-top: 1px solid var(--line); }
 figure { margin: 1.4rem 0 0; }
 figcaption { font-weight: 600; margin-bottom: .2rem; }
 .reading { color: var(--soft); font-size: .9rem; margin: 0 0 .8rem; max-width: 52rem; }
+h2 + .reading { margin-top: .5rem; }
 .plot { display: grid; grid-template-columns: minmax(6rem, max-content) minmax(0, 1fr) max-content; column-gap: 1.1rem;
   align-items: center; }
 .plot-row { display: contents; }
-.plot .label { font-size: .9rem; max-width: 17rem; overflow-wrap: anywhere; line-height: 1.25; }
-.plot .label small { color: var(--soft); font-size: .8rem; display: block; }
+.plot .label { font-size: .9rem; max-width: 17rem; overflow-wrap: anywhere; line-height: 1.25; padding: .3rem 0; }
+.plot .label small { color: var(--soft); font-size: .8rem; font-weight: 400; display: block; }
 .plot .value { font-size: .86rem; font-variant-numeric: tabular-nums; color: var(--soft); text-align: right;
   white-space: nowrap; }
 .plot .value b { color: var(--ink); font-weight: 600; }
 .plot .lead { font-weight: 650; }
-.plot svg { display: block; width: 100%; height: 2.1rem; overflow: visible; }
-.plot svg.axis { height: 1.5rem; }
+.columns { columns: 2 26rem; column-gap: 3.2rem; }
+.columns > * { break-inside: avoid; }
+.columns > :first-child figure { margin-top: .4rem; }
+.plot-row > svg { display: block; width: 100%; height: 100%; min-height: 2.1rem; overflow: visible; }
+.plot-row > svg.axis { height: 1.5rem; min-height: 0; }
 .plot .group { grid-column: 1 / -1; font-weight: 600; font-size: .9rem; padding-top: .7rem; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 3.2rem; }
 .key { display: flex; flex-wrap: wrap; gap: .25rem 1.3rem; font-size: .84rem; color: var(--soft); margin: .2rem 0 .7rem;
@@ -123,7 +128,8 @@ figcaption { font-weight: 600; margin-bottom: .2rem; }
 .stem { stroke-width: 2; }
 .ceiling { stroke: var(--people); stroke-width: 2; stroke-dasharray: 3 3; }
 .hollow { fill: var(--paper); stroke-width: 2; }
-.hollow.judge { stroke: var(--judge); } .hollow.people { stroke: var(--people); } .hollow.control { stroke: var(--plain); }
+.hollow.judge { stroke: var(--judge); } .hollow.people { stroke: var(--people); }
+.hollow.control { stroke: var(--plain); }
 .first { fill: var(--first); } .none { fill: var(--none); } .second { fill: var(--second); }
 .unread { fill: var(--bad); } .blank { fill: var(--panel); stroke: var(--line); }
 .in-bar { font: 600 .78rem var(--sans); font-variant-numeric: tabular-nums; fill: #10161c; }
@@ -160,7 +166,8 @@ details > summary:hover { color: var(--ink); }
 .multiples { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 1.2rem 3rem; }
 
 /* items */
-.stage { max-width: 104rem; margin: 0 auto; padding: 0 1.5rem; }
+#pairs { --room: min(100vw - 4rem, 104rem); margin-left: calc(50% - max(50%, var(--room) / 2));
+  margin-right: calc(50% - max(50%, var(--room) / 2)); }
 .controls { display: flex; flex-wrap: wrap; gap: .6rem .8rem; align-items: end; margin: 1rem 0 .8rem; }
 .controls label { font-size: .78rem; color: var(--soft); display: grid; gap: .15rem; max-width: 100%; }
 .controls select, .controls input { font: .9rem var(--sans); color: var(--ink); background: var(--paper);
@@ -185,7 +192,7 @@ button:disabled { opacity: .5; cursor: default; }
 .item { min-width: 0; border: 1px solid var(--line); border-radius: 8px; padding: 1.1rem 1.3rem 1.4rem; }
 .item-head { display: flex; flex-wrap: wrap; gap: .5rem 1rem; align-items: center; justify-content: space-between; }
 .item-head h3 { overflow-wrap: anywhere; }
-.tools { display: flex; flex-wrap: wrap; gap: .4rem; }
+.tools { display: flex; flex-wrap: wrap; gap: .4rem .6rem; align-items: center; }
 .badges { display: flex; flex-wrap: wrap; gap: .35rem; margin: .6rem 0 0; padding: 0; list-style: none; }
 .badge { font-size: .78rem; line-height: 1.4; border: 1px solid var(--line); background: var(--panel);
   border-radius: 99px; padding: .1rem .6rem; max-width: 100%; overflow-wrap: anywhere; }
@@ -219,7 +226,8 @@ button:disabled { opacity: .5; cursor: default; }
 .chips th, .chips td { padding: .18rem 1rem .18rem 0; }
 .why { margin: .5rem 0 0; padding: 0; list-style: none; display: grid; gap: .5rem; }
 .why li { border-left: 3px solid var(--line); padding-left: .8rem; font-size: .9rem; }
-.why .said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; max-height: 18rem; overflow-y: auto; }
+.said { white-space: pre-wrap; overflow-wrap: anywhere; unicode-bidi: isolate; }
+.why .said { max-height: 18rem; overflow-y: auto; }
 .verdict { padding: .8rem 1rem; border: 1px solid var(--line); border-radius: 8px; }
 .verdict-head { display: flex; flex-wrap: wrap; gap: .4rem .8rem; align-items: center; }
 .examples details { border: 1px solid var(--line); border-radius: 8px; margin-top: .6rem; padding: 0 1rem; }
@@ -234,7 +242,7 @@ kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 
   .list { position: static; max-height: 17rem; }
 }
 @media (max-width: 46rem) {
-  main, .foot, .stage, .bar nav { padding-left: 1rem; padding-right: 1rem; }
+  main, .foot, .bar nav { padding-left: 1rem; padding-right: 1rem; }
   .hero { grid-template-columns: minmax(0, 1fr); }
   .plot { display: block; }
   .plot-row { display: grid; grid-template-columns: minmax(0, 1fr) max-content; column-gap: 1rem; align-items: end; }
@@ -252,7 +260,8 @@ kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
   body { font-size: 9.5pt; }
   .bar, .skip, .controls, .list, .tools, .screen { display: none !important; }
-  main, .foot, .stage { max-width: none; padding: 0; }
+  main, .foot { max-width: none; padding: 0; }
+  #pairs { margin-left: 0; margin-right: 0; }
   section { padding-top: 1.1rem; } section + section { margin-top: 1.1rem; }
   figure, .fact, .verdict, tr { break-inside: avoid; }
   h2, h3, figcaption { break-after: avoid; }

@@ -99,7 +99,7 @@ def dot(axis: Axis, mark: Dot) -> list[Markup]:
     style = f"dot {mark.kind}" + (" hollow" if mark.hollow else "")
     title = tag("title", mark.title)
     if mark.diamond:
-        shape = tag("g", title, Markup('<path d="M0 -7L7 0L0 7L-7 0Z"/>'), class_=style)
+        shape = tag("g", title, Markup('<path d="M0 -9L5 0L0 9L-5 0Z"/>'), class_=style)
         inner = Markup(str(shape))
         parts.append(
             tag("svg", inner, x=axis.place(mark.value), y=ROW_MIDDLE, width="1", height="1", overflow="visible")
@@ -169,7 +169,7 @@ class Part(NamedTuple):
 
 
 def bar(parts: Sequence[Part]) -> Markup:
-    """A bar of the whole width whose parts stand in the ratio of their counts, with the counts inside where they fit."""
+    """A bar whose parts stand in the ratio of their counts, with the counts inside where they fit."""
     total = sum(part.count for part in parts)
     drawn, start = [], 0.0
     for part in parts:
@@ -204,7 +204,7 @@ def key(entries: Iterable[tuple[str, str]]) -> Markup:
         elif kind in ("first", "none", "second", "unread", "blank"):
             mark = tag("rect", x="0", y="10%", width="100%", height="80%", class_=kind)
         elif kind == "people":
-            diamond = tag("g", Markup('<path d="M0 -6L6 0L0 6L-6 0Z"/>'), class_="dot people")
+            diamond = tag("g", Markup('<path d="M0 -7L4 0L0 7L-4 0Z"/>'), class_="dot people")
             mark = tag("svg", diamond, x="50%", y="50%", width="1", height="1", overflow="visible")
         else:
             mark = tag("circle", cx="50%", cy="50%", r="5.5", class_=f"dot {kind}")
@@ -279,7 +279,8 @@ def shade(share: float) -> str:
 
 def heat(corner: str, columns: Sequence[str], rows: Iterable[tuple[str, Sequence[Markup]]], label: str) -> Markup:
     """A table of ready cells."""
-    head = tag("tr", tag("th", corner, scope="col"), *[tag("th", name, scope="col") for name in columns])
+    first = tag("th", corner, scope="col") if corner else tag("td")
+    head = tag("tr", first, *[tag("th", name, scope="col") for name in columns])
     body = [tag("tr", tag("th", name, scope="row", class_="row-name"), *cells) for name, cells in rows]
     made = tag("table", tag("thead", head), tag("tbody", *body), class_="heat")
     return tag("div", made, class_="scroll", tabindex="0", role="region", aria_label=label)

@@ -17,6 +17,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 # === Constants ===
@@ -81,12 +82,18 @@ HEADERS_FORBIDDEN = frozenset(
         "expect",
     )
 )
+KEY_QUERIES = frozenset(("key", "api_key", "api-key", "apikey", "access_token", "token", "subscription-key"))
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]{0,2000}")  # no line break, nothing outside latin-1
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
+# Made once: json.dumps makes a new encoder for each call that has options.
+COMPACT = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+VARYING = ("messages", "input")  # the fields that differ from request to request
 MAX_DEPTH = 64  # levels of a reply: far above any real one, far below where Python's own stack ends
 MAX_COUNT = 10**12  # tokens; more is not a count
+# NaN, Infinity, or a number with an exponent so large that it becomes infinity; may be found inside a string too.
+NO_NUMBER = re.compile(r"NaN|Infinity|[0-9][eE]\+?[0-9]{3}")
 # Keys that carry the verdict: two different values under one of them leave open which was meant.
 DECISIVE = frozenset(
     (
@@ -188,11 +195,18 @@ def endpoint_problems(arm: Mapping[str, Any]) -> Iterable[str]:
         yield f"endpoint {base!r}: expected a host and no blanks or non-ASCII characters"
     elif parts.username is not None or parts.password is not None:
         yield "endpoint: a user name or password in the address is refused; name the key's variable in key_env"
+    elif any(name.lower() in KEY_QUERIES for name in query_names(parts.query)):
+        yield "endpoint: a key in the address would be stored with the run; name its variable in key_env"
     elif parts.fragment:
         yield f"endpoint {base!r}: an address with # is refused"
     elif parts.scheme.lower() == "http" and not is_loopback(host):
         local = " (write 127.0.0.1 for this machine)" if host in ("0.0.0.0", "::") else ""
         yield f"endpoint {base!r}: plain http is allowed to this machine only; use https{local}"
+
+
+def query_names(query: str) -> list[str]:
+    """The names of an address's query fields."""
+    return [part.partition("=")[0] for part in query.split("&") if part]
 
 
 def choice_problems(arm: Mapping[str, Any]) -> Iterable[str]:
@@ -225,7 +239,9 @@ def quirk_problems(arm: Mapping[str, Any]) -> Iterable[str]:
         if key in EXTRA_FORBIDDEN:
             yield f"field 'extra_body': {key!r} is decided by the run and cannot be set here"
     for key, value in arm.get("query", {}).items():
-        if not isinstance(value, str):
+        if key.lower() in KEY_QUERIES:
+            yield f"field 'query': {key!r} would store a key with the run; name its variable in key_env"
+        elif not isinstance(value, str):
             yield f"field 'query': {key!r}: expected a text, got {value!r}"
 
 
@@ -262,15 +278,20 @@ def format_of(arm: Mapping[str, Any]) -> str:
 
 def endpoint_url(arm: Mapping[str, Any]) -> str:
     """The address requests go to: the base taken literally, its slashes trimmed, the path added once, a query kept."""
+    return address_of(arm["endpoint"], format_of(arm), tuple(arm.get("query", {}).items()))
+
+
+@lru_cache(maxsize=64)
+def address_of(endpoint: str, dialect: str, query: tuple[tuple[str, str], ...]) -> str:
+    """See endpoint_url; kept, since every request of a run asks for the same one."""
     from urllib.parse import urlencode
 
-    base, _, query = arm["endpoint"].partition("?")
-    base, path = base.rstrip("/"), PATHS[format_of(arm)]
-    if format_of(arm) == "anthropic" and not re.search(r"/v[0-9]+(/messages)?$", base):
+    base, _, own = endpoint.partition("?")
+    base, path = base.rstrip("/"), PATHS[dialect]
+    if dialect == "anthropic" and not re.search(r"/v[0-9]+(/messages)?$", base):
         path = "/v1" + path
-    url = base if base.endswith(PATHS[format_of(arm)]) else base + path
-    extra = urlencode(arm.get("query", {}))
-    joined = "&".join(part for part in (query, extra) if part)
+    url = base if base.endswith(PATHS[dialect]) else base + path
+    joined = "&".join(part for part in (own, urlencode(query)) if part)
     return f"{url}?{joined}" if joined else url
 
 
@@ -302,11 +323,37 @@ def build(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> Wire:
 
 def json_bytes(body: Mapping[str, Any]) -> bytes:
     """Indented UTF-8 JSON with a newline; escaped to ASCII only where half a surrogate pair leaves no other way."""
-    text = json.dumps(body, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    fields = [f"{COMPACT(key)}: {field_text(key, value)}" for key, value in body.items()]
+    text = "{\n  " + ",\n  ".join(fields) + "\n}\n"
     try:
         return text.encode("utf-8")
     except UnicodeEncodeError:
         return (json.dumps(body, indent=2, ensure_ascii=True, allow_nan=False) + "\n").encode("ascii")
+
+
+def field_text(key: str, value: Any) -> str:
+    """One field's value as json.dumps(indent=2) writes it inside an object."""
+    if key in VARYING:
+        return indented(value, "  ")
+    return settled_text(COMPACT(value)) if isinstance(value, (dict, list)) else COMPACT(value)
+
+
+def indented(value: Any, margin: str) -> str:
+    """A value as json.dumps(indent=2) writes it behind `margin`; the library's own way takes four times as long."""
+    if isinstance(value, dict) and value:
+        inner = margin + "  "
+        parts = [f"{inner}{COMPACT(key)}: {indented(part, inner)}" for key, part in value.items()]
+        return "{\n" + ",\n".join(parts) + "\n" + margin + "}"
+    if isinstance(value, list) and value:
+        inner = margin + "  "
+        return "[\n" + ",\n".join([inner + indented(part, inner) for part in value]) + "\n" + margin + "]"
+    return COMPACT(value)
+
+
+@lru_cache(maxsize=64)
+def settled_text(compact: str) -> str:
+    """The indented form of a field that is the same in every request (tools, tool_choice): indenting is slow."""
+    return indented(json.loads(compact), "  ")
 
 
 def split_system(messages: Iterable[Mapping[str, Any]]) -> tuple[str, list[dict[str, Any]]]:
@@ -405,7 +452,7 @@ def read_reply(arm: Mapping[str, Any], body: bytes) -> dict[str, Any]:
 
     Raises: BadReply for anything else (no JSON, a web page, an event stream, an error, no choices).
     """
-    parsed = parse_body(body)
+    parsed, odd = parse_body(body)
     if isinstance(parsed, list) and parsed and isinstance(parsed[0], dict) and "error" in parsed[0]:
         parsed = parsed[0]  # Gemini's layer wraps its errors in an array
     if not isinstance(parsed, dict):
@@ -416,7 +463,7 @@ def read_reply(arm: Mapping[str, Any], body: bytes) -> dict[str, Any]:
     elif format_of(arm) == "responses":
         reply = from_responses(parsed)
     else:
-        reply = from_chat(parsed)
+        reply = from_chat(parsed, odd)
     if reply is None:
         raise BadReply("bad_body", f"the reply holds no answer: {shown(body)}")
     return reply
@@ -444,8 +491,8 @@ def reply_text(body: bytes) -> str:
     return text.removeprefix("\ufeff")
 
 
-def parse_body(body: bytes) -> Any:
-    """The JSON value of a body, bounded in depth. Raises: BadReply."""
+def parse_body(body: bytes) -> tuple[Any, bool]:
+    """The JSON value of a body, bounded in depth, and whether it may hold what strict JSON cannot. Raises: BadReply."""
     text = reply_text(body)
     if text.startswith(("data:", "event:")):
         raise BadReply("event_stream", "the server answered with an event stream although no streaming was asked for")
@@ -454,7 +501,7 @@ def parse_body(body: bytes) -> Any:
     if not text:
         raise BadReply("bad_body", "the body is empty")
     try:
-        parsed = loads(text)
+        parsed, odd = loads(text)
     except RecursionError:
         raise BadReply("bad_body", "the JSON is nested too deeply") from None
     except ValueError as error:
@@ -462,32 +509,36 @@ def parse_body(body: bytes) -> Any:
         raise BadReply("bad_body", f"not JSON ({problem}): {shown(body)}") from None
     if (text.count("{") + text.count("[")) > MAX_DEPTH and depth_of(parsed) > MAX_DEPTH:
         raise BadReply("bad_body", f"the JSON is nested deeper than {MAX_DEPTH} levels")
-    return parsed
+    return parsed, odd
 
 
-def loads(text: str) -> Any:
-    """json.loads that keeps NaN as a float, marks doubled keys, and reads a number of any length as not-a-number."""
+def loads(text: str) -> tuple[Any, bool]:
+    """The JSON value of a text, and whether it may hold NaN, infinity or a doubled key.
+
+    NaN stays a float, a doubled key makes its object a Doubled, an integer of absurd length becomes NaN.
+    """
+    doubled: list[Doubled] = []
+
+    def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found = dict(pairs)
+        if len(found) == len(pairs) or all(found[key] == value for key, value in pairs):
+            return found
+        doubled.append(Doubled(found))
+        doubled[-1].pairs = pairs
+        return doubled[-1]
+
     try:
-        return json.loads(text, object_pairs_hook=object_of)
+        parsed = json.loads(text, object_pairs_hook=object_of)
     except json.JSONDecodeError:
         raise
     except ValueError:  # an integer of more digits than Python converts
-        return json.loads(text, object_pairs_hook=object_of, parse_int=short_int)
+        return json.loads(text, object_pairs_hook=object_of, parse_int=short_int), True
+    return parsed, bool(doubled) or NO_NUMBER.search(text) is not None
 
 
 def short_int(digits: str) -> float | int:
     """An integer, NaN when it is longer than any count or time could be."""
     return int(digits) if len(digits) < 100 else math.nan
-
-
-def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """A JSON object; Doubled when a key stands in it twice with different values."""
-    found = dict(pairs)
-    if len(found) == len(pairs) or all(found[key] == value for key, value in pairs):
-        return found
-    doubled = Doubled(found)
-    doubled.pairs = pairs
-    return doubled
 
 
 def depth_of(value: Any) -> int:
@@ -527,18 +578,21 @@ def status_in(code: Any) -> int | None:
 # === Replies in one shape ===
 
 
-def from_chat(parsed: dict[str, Any]) -> dict[str, Any] | None:
-    """A chat completion as received, but for arguments that could not be stored; None when it has no choice."""
+def from_chat(parsed: dict[str, Any], odd: bool) -> dict[str, Any] | None:
+    """A chat completion as received, but for what could not be stored as JSON; None when it has no choice."""
     choices = parsed.get("choices")
     if not isinstance(choices, list) or not choices or not isinstance(choices[0], dict):
         return None
     first = choices[0]
     if not isinstance(first.get("message"), dict) and not isinstance(first.get("finish_reason"), str):
         return None
-    refuse_doubled(parsed, [parsed, first, first.get("message")])
-    reply = dict(parsed)
+    usage = parsed.get("usage")
+    if not odd:
+        return {**parsed, "usage": usage if isinstance(usage, dict) else None}
+    refuse_doubled([parsed, first, first.get("message")])
+    reply: dict[str, Any] = {key: storable(value) for key, value in parsed.items() if key != "choices"}
     reply["choices"] = [chat_choice(one) for one in choices]
-    reply["usage"] = chat_usage(parsed.get("usage"))
+    reply["usage"] = reply.get("usage") if isinstance(usage, dict) else None
     return reply
 
 
@@ -564,7 +618,7 @@ def storable_call(call: Any) -> Any:
     function = call.get("function") if isinstance(call, dict) else None
     if not isinstance(function, dict):
         return storable(call)
-    refuse_doubled(call, [call, function])
+    refuse_doubled([call, function])
     named = {key: arguments_of(value) if key == "arguments" else storable(value) for key, value in function.items()}
     return {key: named if key == "function" else storable(value) for key, value in call.items()}
 
@@ -604,7 +658,7 @@ def storable(value: Any) -> Any:
     return [storable(part) for part in value] if isinstance(value, list) else value
 
 
-def refuse_doubled(parsed: dict[str, Any], objects: Iterable[Any]) -> None:
+def refuse_doubled(objects: Iterable[Any]) -> None:
     """Raises BadReply when one of these objects holds a verdict-carrying key twice with different values."""
     for one in objects:
         if isinstance(one, Doubled):
@@ -620,7 +674,7 @@ def from_anthropic(parsed: dict[str, Any]) -> dict[str, Any] | None:
     blocks = parsed.get("content")
     if not isinstance(blocks, list):
         return None
-    refuse_doubled(parsed, [parsed, *blocks])
+    refuse_doubled([parsed, *blocks])
     parts = [block for block in blocks if isinstance(block, dict)]
     texts = [block["text"] for block in parts if block.get("type") == "text" and isinstance(block.get("text"), str)]
     thoughts = [block.get("thinking") for block in parts if block.get("type") == "thinking"]
@@ -646,10 +700,10 @@ def from_responses(parsed: dict[str, Any]) -> dict[str, Any] | None:
     items = parsed.get("output")
     if not isinstance(items, list) or parsed.get("status") in ("queued", "in_progress"):
         return None
-    refuse_doubled(parsed, [parsed, *items])
+    refuse_doubled([parsed, *items])
     items = [item for item in items if isinstance(item, dict)]
     parts = [part for item in items if item.get("type") == "message" for part in list_of(item.get("content"))]
-    refuse_doubled(parsed, parts)
+    refuse_doubled(parts)
     texts = [part["text"] for part in parts if part.get("type") == "output_text" and isinstance(part.get("text"), str)]
     refusals = [part["refusal"] for part in parts if isinstance(part.get("refusal"), str)]
     thoughts = [
@@ -713,12 +767,6 @@ def count(value: Any) -> int | None:
         value = int(value)
     usable = isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT
     return value if usable else None
-
-
-def chat_usage(usage: Any) -> dict[str, Any] | None:
-    """A usage object as received; None when it is missing or no object."""
-    found = storable(usage) if isinstance(usage, dict) else None
-    return found if isinstance(found, dict) else None
 
 
 def anthropic_usage(usage: Any) -> dict[str, Any] | None:

@@ -431,14 +431,14 @@ def field_named(facts: ErrorFacts) -> str | None:
     return named[0] if named else None
 
 
-def hint(status: int, facts: ErrorFacts, url: str, key_env: str | None) -> str:
+def hint(ruling: Ruling, status: int, facts: ErrorFacts, url: str, key_env: str | None) -> str:
     """One sentence that says what to change after a reply that stops the run."""
-    if status in (401, 403):
+    if ruling.code == "no_credit":
+        return "the account has no credit or its quota is used up; what is on disk stays, resume when there is room"
+    if ruling.code == "auth":
         if not key_env:
             return 'name the variable that holds the key as "key_env" in the arm'
         return f"check the key in {key_env}, and whether it may use this model at {url}"
-    if status in (402, 429):
-        return "the account has no credit or its quota is used up; what is on disk stays, resume when there is room"
     if status in (404, 405):
         tried = "the address was " + url
         return f"{tried}; check the model name, try the base with /v1, and for Azure the deployment and ?api-version="

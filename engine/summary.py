@@ -8,14 +8,11 @@ from `agreement.py`; equal rows give equal bytes.
 
 from __future__ import annotations
 
-import os
+import math
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import agreement
-import evidence
-import generate
 import verdicts
 
 # === Constants ===
@@ -98,6 +95,13 @@ def dimensions_of(config: dict[str, Any], asked: str | None) -> list[str]:
     return asked.split(",") if asked else list(config.get("dimensions", DIMENSIONS))
 
 
+def bootstrap_settings(config: dict[str, Any], options: Any) -> dict[str, Any]:
+    """Seed, resamples and level of the intervals: as frozen, or as asked for on the command line."""
+    settings = {"resamples": 10_000, "level": 0.95, **config.get("bootstrap", {})}
+    seed = config.get("seed", 0) if options.seed is None else options.seed
+    return {"seed": seed, "resamples": options.bootstrap or settings["resamples"], "level": settings["level"]}
+
+
 class People:
     """The votes of one fixture, item by item, and the labels made of them."""
 
@@ -112,6 +116,10 @@ class People:
     @property
     def several(self) -> bool:
         return any(len(votes) > 1 for votes in self.votes)
+
+    @property
+    def n_annotators(self) -> int:
+        return len({who for votes in self.votes for who, _ in votes})
 
     def by_annotator(self) -> list[dict[str, str]]:
         """Per item annotator -> label; a second vote by one person counts as another annotator's."""
@@ -133,11 +141,9 @@ class Pass:
     def __init__(self, items: Any, tables: dict[str, verdicts.ArmTable], config: dict[str, Any], options: Any) -> None:
         self.tables, self.config = tables, config
         self.rule = config.get("decision", "original")
-        settings = {"resamples": 10_000, "level": 0.95, **config.get("bootstrap", {})}
-        self.level = settings["level"]
-        self.seed = config.get("seed", 0) if options.seed is None else options.seed
+        settings = bootstrap_settings(config, options)
+        self.level, self.seed, self.resamples = settings["level"], settings["seed"], settings["resamples"]
         self.q = len(config.get("labels", agreement.GOLD_LABELS)) + 1
-        self.resamples = options.bootstrap or settings["resamples"]
         self.bca = bool(options.bca)
         self.dimensions = dimensions_of(config, options.by)
         self.sampler = agreement.Resampler(
@@ -266,13 +272,11 @@ def confusion(work: Pass, name: str) -> dict[str, dict[str, int]]:
     }
 
 
-def arm_result(work: Pass, name: str, manifest: dict[str, Any], estimates: dict[Any, Any]) -> dict[str, Any]:
-    """Everything of one arm that is counted over its own replies and labels."""
-    table, settings = work.tables[name], manifest["arm_settings"][name]
-    states = ("ok", "invalid", "failed")
+def reply_figures(table: verdicts.ArmTable, name: str, manifest: dict[str, Any]) -> dict[str, Any]:
+    """What one arm is, and what became of its replies."""
+    settings = manifest["arm_settings"][name]
     total = 2 * table.n_items * table.repeats
-    replies = {state: table.replies[state] for state in states}
-    labels = Counter(work.labels[name])
+    replies = {state: table.replies[state] for state in ("ok", "invalid", "failed")}
     return {
         "model": settings.get("model") or (f"control: {settings['control']}" if settings.get("control") else None),
         "provenance": manifest["provenance"][name],
@@ -285,6 +289,14 @@ def arm_result(work: Pass, name: str, manifest: dict[str, Any], estimates: dict[
         "hints": dict(sorted(table.hints.items())),
         "served_models": dict(sorted(table.served.items())),
         "served_providers": dict(sorted(table.providers.items())),
+    }
+
+
+def arm_result(work: Pass, name: str, manifest: dict[str, Any], estimates: dict[Any, Any]) -> dict[str, Any]:
+    """Everything of one arm that is counted over its own replies and labels."""
+    labels = Counter(work.labels[name])
+    return {
+        **reply_figures(work.tables[name], name, manifest),
         "labels": {label: labels[label] for label in (*agreement.LABELS, None) if label or labels[None]},
         "metrics": arm_metrics(work, name, estimates),
         "per_gold": per_gold(work, name),
@@ -520,7 +532,11 @@ def people_result(work: Pass, people: People) -> dict[str, Any] | None:
     for place, row in enumerate(votes):
         for who, label in row.items():
             humans.setdefault(who, {})[place] = label
-    found: dict[str, Any] = {"votes": sum(len(each) for each in people.votes), "annotators": len(humans), "arms": {}}
+    found: dict[str, Any] = {
+        "votes": sum(len(each) for each in people.votes),
+        "annotators": people.n_annotators,
+        "arms": {},
+    }
     for name, labels in work.labels.items():
         ceiling = agreement.human_ceiling(votes, labels)._asdict()
         test = agreement.alt_test(dict(enumerate(labels)), humans, eps=ALT_TEST_EPSILON)
@@ -531,6 +547,23 @@ def people_result(work: Pass, people: People) -> dict[str, Any] | None:
             "alt_test": {**test._asdict(), "epsilon": ALT_TEST_EPSILON},
         }
         found.update(ceiling)
+    return found
+
+
+def people_by_level(work: Pass, people: People) -> dict[str, Any]:
+    """dimension -> level -> agreeing pairs of votes and all of them: the ceiling beside each level's figures."""
+    found: dict[str, Any] = {}
+    for dimension in work.dimensions if people.several else []:
+        for levels, votes in zip(work.levels, people.votes):
+            labels = [label for _, label in votes]
+            same = sum(math.comb(count, 2) for count in Counter(labels).values())
+            for level in levels[dimension]:
+                shown = found.setdefault(dimension, {}).setdefault(level, {"k": 0, "n": 0})
+                shown["k"] += same
+                shown["n"] += math.comb(len(labels), 2)
+    for shown in (shown for levels in found.values() for shown in levels.values()):
+        shown["value"] = shown["k"] / shown["n"] if shown["n"] else None
+        shown["reason"] = None if shown["n"] else "too_few_ratings"
     return found
 
 
@@ -612,6 +645,7 @@ def summarise(
     result["by"] = by_dimension(work)
     result["cross"] = crossed(work, items)
     result["models"] = models_result(work, items)
+    result["people_by"] = people_by_level(work, People(items))
     result["detectable"] = detectable(work, result["comparisons"], config)
     result["usage"] = {name: usage_of(table) for name, table in tables.items()}
     result["cost_usd"] = {
@@ -653,48 +687,3 @@ def warnings_of(work: Pass, result: dict[str, Any]) -> list[str]:
         if maybe:
             found.append(f"{name}: {maybe} prompts may have been cut short by the server")
     return found
-
-
-# === Rescore ===
-
-
-def raw_source(
-    folder: str, manifest: dict[str, Any], evaluation: Any, items: Any, arms: Any
-) -> Iterable[dict[str, Any]]:
-    """The raw rows of a run, from its raw file, or from the journal of one that is not complete."""
-    path = os.path.join(folder, "raw.jsonl.gz")
-    if manifest["status"] == "complete":
-        return evidence.read_rows(path)
-    runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
-    journal = os.path.join(folder, "journal.jsonl")
-    if not os.path.exists(journal):
-        return []
-    places = {item_id: place for place, item_id in enumerate(items.ids)}
-    generate.read_journal(journal, runs, places)
-    return generate.raw_rows(journal, items, runs, partial=True)
-
-
-def check_raw(folder: str, manifest: dict[str, Any]) -> list[str]:
-    """Whether the raw file is the one that the manifest names."""
-    if manifest["status"] != "complete":
-        return []
-    path = os.path.join(folder, "raw.jsonl.gz")
-    got = evidence.sha256_file(path)
-    expected = manifest.get("raw_sha256")
-    return [] if got == expected else [f"{path}: sha256 expected {expected}, got {got}"]
-
-
-def rescore(
-    evaluation: Any, folder: str, manifest: dict[str, Any], items: Any, arms: list[Any], options: Any
-) -> tuple[dict[str, Any], list[str]]:
-    """Parse and score every kept reply again, write scored rows and summary; returns the result and what mismatched."""
-    configs = {arm.name: arm.overlay(evaluation.config) for arm in arms}
-    settings = {arm.name: arm.settings for arm in arms}
-    reader = verdicts.Reader(items, settings, configs, manifest["repeats"], evaluation.recipe)
-    problems = check_raw(folder, manifest)
-    source = raw_source(folder, manifest, evaluation, items, arms)
-    scored = verdicts.scored_rows(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
-    evidence.write_rows(os.path.join(folder, "scored.jsonl.gz"), scored)
-    result = summarise(items, reader.tables, manifest, evaluation.config, options)
-    evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
-    return result, problems + reader.problems

@@ -273,12 +273,14 @@ def level_sections(result: dict[str, Any]) -> list[Section]:
     """One table per dimension; exploratory, so it holds no verdicts."""
     found: list[Section] = []
     for dimension, levels in result["by"].items():
-        names = list(result["arms"])
+        names, people = list(result["arms"]), result.get("people_by", {}).get(dimension)
         body = []
         for level, arms in levels.items():
             cells = [level_cell(arms[name]) for name in names]
+            cells += [share(people[level])] if people else []
             body.append((level, str(arms[names[0]]["agreement"]["n"]), str(arms[names[0]]["n_questions"]), *cells))
         head = (dimension, "pairs", "questions", *[f"{name}: right, kappa" for name in names])
+        head += ("people: vote = vote",) if people else ()
         found.append((f"By {dimension} (exploratory)", head, body, []))
     return found
 
@@ -291,79 +293,58 @@ def level_cell(arm: dict[str, Any]) -> str:
     return text + (f", {number(arm['kappa']['value'], 2)}" if "kappa" in arm else "")
 
 
-def confusion_section(result: dict[str, Any]) -> Section:
-    """Gold against decision, one line per judge and gold class."""
-    labels = ("A", "B", "equal", "invalid")
-    body = []
-    for name, arm in result["arms"].items():
-        for gold, cells in arm["confusion"].items():
-            body.append((name, gold, *[str(cells[label]) for label in labels]))
-    return "Gold against decision", ("judge", "gold", *[f"decides {label}" for label in labels]), body, []
+def own_sections(result: dict[str, Any]) -> list[Section]:
+    """The tables that the evaluation itself brings."""
+    own = (result.get("tables") or {}).get("sections", [])
+    return [(part["title"], part["head"], part["rows"], part["notes"]) for part in own]
 
 
-def models_section(result: dict[str, Any]) -> Section | None:
-    """How each answering model stands by gold and by each judge, on the same pairs."""
-    if not result.get("models"):
-        return None
+def score_section(result: dict[str, Any]) -> Section:
+    """One line per judge of an evaluation that scores numbers: every mean with its interval."""
     names = list(result["arms"])
-    body = [
-        (model, standing_cell(found["gold"]), *[standing_cell(found["arms"][name]) for name in names])
-        for model, found in result["models"].items()
-    ]
-    notes = ["win rate, a tie as half a win; in brackets won/tied/lost on pairs with gold"]
-    return "Models by gold and by each judge", ("model", "gold", *names), body, notes
-
-
-def standing_cell(found: dict[str, Any]) -> str:
-    return f"{number(found['rate'])} ({found['won']}/{found['tied']}/{found['lost']})"
-
-
-def crossed_section(result: dict[str, Any], name: str) -> Section | None:
-    """Right and all of one judge in every cell of two dimensions."""
-    cross = result.get("cross")
-    if not cross:
-        return None
-    columns_ = sorted({column for row in cross["cells"].values() for column in row})
+    metrics = list(dict.fromkeys(metric for arm in result["arms"].values() for metric in arm["metrics"]))
     body = []
-    for row, cells in cross["cells"].items():
-        counts = [cells[column][name] if column in cells else None for column in columns_]
-        body.append((row, *[f"{cell['k']}/{cell['n']}" if cell else "" for cell in counts]))
-    title = f"{name}: right of all, {plain(cross['rows'])} by {plain(cross['columns'])}"
-    return title, (plain(cross["rows"]), *columns_), body, []
+    for metric in metrics:
+        shown = [result["arms"][name]["metrics"].get(metric) for name in names]
+        body.append((NAMES.get(metric, metric), *[with_interval(part) if part else "-" for part in shown]))
+    counts = [(name, result["arms"][name]["counts"]) for name in names]
+    notes = [f"{name}: {c['ok']} ok, {c['invalid']} invalid, {c['failed']} failed" for name, c in counts]
+    return "Mean over items", ("score", *names), body, notes
 
 
-def leaning_section(result: dict[str, Any], dimension: str) -> Section | None:
-    """What the order did, by one dimension."""
-    levels = result["by"].get(dimension)
-    if not levels:
-        return None
-    head = ("judge", plain(dimension), "pairs run", "first-leaning", "consistent", "second-leaning", "invalid")
-    body = []
-    for name in result["arms"]:
+def score_levels(result: dict[str, Any]) -> list[Section]:
+    """The main score by each dimension."""
+    found: list[Section] = []
+    for dimension, levels in result["by"].items():
+        names = list(result["arms"])
+        body = []
         for level, arms in levels.items():
-            found = arms[name]["position"]
-            counts = [found[key] for key in ("n", "first", "consistent", "second", "invalid")]
-            body.append((name, level, *[str(count) for count in counts]))
-    return f"Order of the answers by {plain(dimension)}", head, body, []
+            shown = [arms.get(name, {}).get("mean") for name in names]
+            n = next((str(part["n"]) for part in shown if part), "0")
+            body.append((level, n, *[with_interval(part) if part else "-" for part in shown]))
+        found.append((f"By {dimension}", (dimension, "items", *names), body, []))
+    return found
 
 
-def plain(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def all_sections(result: dict[str, Any]) -> list[Section]:
-    """Every table of a report: those of the result, by every dimension, and what stands behind the pictures."""
-    found: list[Section | None] = [*sections(result, True), confusion_section(result), models_section(result)]
-    found += [leaning_section(result, dimension) for dimension in result["by"]]
-    found += [crossed_section(result, name) for name in result["arms"]]
-    return [part for part in found if part and part[2]]
+def score_head(result: dict[str, Any]) -> list[str]:
+    """What was scored and how the intervals are made."""
+    bootstrap = result["bootstrap"]
+    status = "" if result["status"] == "complete" else "INCOMPLETE RUN: figures are of the replies that are there\n"
+    return [
+        f"{status}{result['slug']}: {result['items']} items of split {result['split']}, "
+        f"{result['repeats_run']} {plural('repeat', result['repeats_run'])}",
+        f"brackets: {bootstrap['level']:.0%} intervals, {bootstrap['resamples']:,} resamples of questions, "
+        f"seed {result['seed']}",
+    ]
 
 
 def sections(result: dict[str, Any], by: bool) -> list[Section]:
     """All tables of a result, in the order in which they matter; by: also those by category and the like."""
+    if result["headline"] == "mean":
+        return [*own_sections(result), score_section(result), *(score_levels(result) if by else [])]
     found = [judges_section(result), comparison_section(result), people_section(result)]
     found += [bias_section(result), beside_section(result), repeats_section(result)]
-    return [part for part in found if part] + (level_sections(result) if by else [])
+    return [part for part in found if part] + own_sections(result) + (level_sections(result) if by else [])
 
 
 # === Forms ===
@@ -388,7 +369,7 @@ def counts_lines(result: dict[str, Any]) -> list[str]:
 
 def as_text(result: dict[str, Any], table: Any, mark: str, by: bool) -> list[str]:
     """The whole result with a given table maker; mark precedes each title."""
-    lines = head_section(result)
+    lines = score_head(result) if result["headline"] == "mean" else head_section(result)
     for title, head, body, notes in sections(result, by):
         lines += ["", mark + title, *([""] if mark else []), *table(head, body), *([""] if mark and notes else [])]
         lines += [f"  {note}" if not mark else f"- {note}" for note in notes]
@@ -436,23 +417,6 @@ def render(result: dict[str, Any], options: Any) -> str:
     lines = as_text(result, table, mark, by)
     if not by and result["by"]:
         lines += ["", f"also: --by {','.join(result['by'])}, --disagreements, --format json|csv|markdown"]
-    if options.disagreements:
+    if options.disagreements and "disagreements" in result:
         lines += ["", *disagreement_lines(result)]
-    return "\n".join(lines) + "\n"
-
-
-def as_report(result: dict[str, Any]) -> str:
-    """Every table of a report as markdown."""
-    lines = head_section(result)
-    for title, head, body, notes in all_sections(result):
-        lines += [
-            "",
-            f"## {title}",
-            "",
-            *markdown(head, body),
-            *([""] if notes else []),
-            *[f"- {note}" for note in notes],
-        ]
-    lines += ["", *counts_lines(result)] if counts_lines(result) else []
-    lines += [f"warning: {text}" for text in result["warnings"]]
     return "\n".join(lines) + "\n"

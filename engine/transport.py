@@ -11,24 +11,22 @@ a time limit, and so has the whole call, so that a server that sends a byte now 
 
 from __future__ import annotations
 
-import io
 import socket
 import threading
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
+import http_reply
 import providers
 
 if TYPE_CHECKING:
     import ssl
-    from http.client import HTTPResponse
 
 # === Constants ===
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024  # a judge's reply has a few kB; this only keeps memory bounded
-PIECE_BYTES = 65536
+PIECE_BYTES = 65536  # asked for at once; holds a whole reply as a rule
 IDLE_S = 60.0  # a kept connection older than this is not trusted: servers and middleboxes drop them silently
-CODINGS = ("gzip", "x-gzip", "deflate", "identity", "")
 CERTIFICATE_HINT = (
     "set SSL_CERT_FILE to a file with the certificates to trust; with python.org's Python on macOS run "
     "'Install Certificates.command' once"
@@ -50,7 +48,7 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 
 class Answer(NamedTuple):
-    """What came back. headers: lower-case names, the last of equal ones; body: decoded."""
+    """What came back. headers: lower-case names, repeated ones joined by a comma; body: decoded."""
 
     status: int
     reason: str
@@ -133,38 +131,33 @@ class Timed:
         self.clock = clock
         self.deadline = 0.0
         self.received = 0
+        self.limit_s: float | None = None  # as set on the socket; setting it again would cost a system call
 
     def allow(self) -> None:
         """Sets the time limit of the next operation. Raises: TimeoutError when the call's time is up."""
-        left = self.deadline - self.clock()
-        if left <= 0:
+        left_s = self.deadline - self.clock()
+        if left_s <= 0:
             raise TimeoutError("the time for the whole call is up")
-        self.sock.settimeout(min(self.read_s, left))
+        limit_s = min(self.read_s, left_s)
+        if limit_s != self.limit_s:
+            self.sock.settimeout(limit_s)
+            self.limit_s = limit_s
 
     def sendall(self, data: bytes) -> None:
         self.allow()
         self.sock.sendall(data)
 
-    def makefile(self, mode: str, *_: Any, **__: Any) -> io.BufferedReader:
-        """What http.client reads a response from."""
-        return io.BufferedReader(TimedReader(self), PIECE_BYTES)
+    def receive(self) -> bytes:
+        """The next bytes, b"" at the end."""
+        self.allow()
+        data = self.sock.recv(PIECE_BYTES)
+        self.received += len(data)
+        return data
 
-
-class TimedReader(io.RawIOBase):
-    """The reading side of a Timed socket."""
-
-    def __init__(self, timed: Timed) -> None:
-        super().__init__()
-        self.timed = timed
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        self.timed.allow()
-        count = self.timed.sock.recv_into(buffer)
-        self.timed.received += count
-        return count
+    def receive_one(self) -> bytes:
+        """The next byte alone."""
+        self.allow()
+        return self.sock.recv(1)
 
 
 class Kept:
@@ -174,11 +167,30 @@ class Kept:
         self.route = route
         self.timed = timed
         self.idle_since: float | None = None  # None until a first reply has been read to its end
+        self.anything_to_read = reader_of(timed.sock)
 
     def usable(self, route: Route, now: float) -> bool:
-        """Whether the next request may go out on it: same place, young, and nothing waiting to be read."""
-        same = self.route == route and self.idle_since is not None and now - self.idle_since < IDLE_S
-        return same and is_quiet(self.timed.sock)
+        """Whether the next request may go out on it: same place, young, and nothing waiting to be read.
+
+        Data or an end before any request was sent means that the server has given the connection up.
+        """
+        if self.route != route or self.idle_since is None or now - self.idle_since > IDLE_S:
+            return False
+        return not self.anything_to_read() or (self.route.secure and self.only_tls_talk())
+
+    def only_tls_talk(self) -> bool:
+        """Whether what can be read on a TLS connection is no data, for example a late session ticket."""
+        from ssl import SSLWantReadError
+
+        self.timed.limit_s = 0.0
+        self.timed.sock.settimeout(0.0)
+        try:
+            self.timed.sock.recv(1)
+        except SSLWantReadError:
+            return True
+        except OSError:
+            pass
+        return False
 
     def close(self) -> None:
         try:
@@ -187,16 +199,15 @@ class Kept:
             pass
 
 
-def is_quiet(sock: socket.socket) -> bool:
-    """Whether an idle socket is open with nothing to read; data or an end before any request means it is stale."""
-    sock.settimeout(0.0)
-    try:
-        sock.recv(1)
-    except (BlockingIOError, InterruptedError):
-        return True
-    except OSError as error:
-        return type(error).__name__ == "SSLWantReadError"
-    return False
+def reader_of(sock: socket.socket) -> Callable[[], bool]:
+    """A function that says, without waiting, whether anything can be read from a socket."""
+    import select
+
+    if hasattr(select, "poll"):
+        poller = select.poll()  # unlike select() it takes any file number
+        poller.register(sock, select.POLLIN)
+        return lambda: bool(poller.poll(0))
+    return lambda: bool(select.select([sock], [], [], 0)[0])
 
 
 # === Sending ===
@@ -254,27 +265,30 @@ class Transport:
         return found
 
     def exchange(self, kept: Kept, request: bytes, deadline: float) -> Answer:
-        """Sends and reads on one connection, which is kept afterwards if the server allows it."""
-        from http.client import HTTPException
-
-        kept.timed.deadline, kept.timed.received = deadline, 0
-        done = False
+        """Sends and reads on one connection, which is kept afterwards if the server allows it. Raises: Fault, Stale."""
+        timed = kept.timed
+        timed.deadline, timed.received = deadline, 0
+        keep = False
         try:
             try:
-                kept.timed.sendall(request)
+                timed.sendall(request)
             except ConnectionError:
                 pass  # a server that refuses a request early closes its end, but its words may still be there to read
-            response = response_on(kept.timed)
-            answer = read_answer(response, self.max_bytes, kept.route.proxy is not None)
-            done = not response.will_close
-            return answer
-        except (OSError, HTTPException, ValueError, EOFError) as error:
-            raise fault_of(error, kept) from None
+            reply = http_reply.read_reply(timed.receive, self.max_bytes)
+            keep = reply.keep
+        except http_reply.HttpProblem as problem:
+            if not timed.received:
+                raise Stale from None
+            raise Fault("connection" if problem.kind == "cut" else problem.kind, problem.text, sent=True) from None
+        except (OSError, ValueError) as error:
+            raise fault_of(error, timed.received) from None
         finally:
-            if done:
+            if keep:
                 kept.idle_since = self.clock()
             else:
                 self.drop(kept)
+        proxied = kept.route.proxy is not None
+        return Answer(reply.status, reply.reason, reply.headers, reply.body, proxied)
 
     def drop(self, kept: Kept) -> None:
         """Closes a connection and forgets it."""
@@ -361,139 +375,31 @@ def open_tunnel(timed: Timed, route: Route) -> None:
     if route.proxy[2]:
         lines.append(f"Proxy-Authorization: {route.proxy[2]}")
     timed.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n")
-    status, reason = tunnel_status(timed)
-    if status != 200:
-        hint = "it may not know or allow that host; NO_PROXY names hosts that are reached directly"
-        if status == 407:
-            hint = "it wants a login: write it into HTTPS_PROXY as http://user:password@host:port"
-        text = f"the proxy {route.proxy[0]}:{route.proxy[1]} refused a connection to {host}: HTTP {status} {reason}"
-        raise Fault("connection" if status >= 500 else "proxy", text, sent=False, hint=hint)
-
-
-def tunnel_status(timed: Timed) -> tuple[int, str]:
-    """Status and reason of the answer to CONNECT, read byte by byte: what follows belongs to the tunnel."""
-    head = b""
-    while not head.endswith(b"\r\n\r\n") and len(head) < PIECE_BYTES:
-        timed.allow()
-        byte = timed.sock.recv(1)
-        if not byte:
-            raise Fault("proxy", "the proxy closed the connection", sent=False)
-        head += byte
-    words = head.split(b"\r\n", 1)[0].decode("latin-1").split(None, 2)
-    if len(words) < 2 or not words[0].startswith("HTTP/") or not words[1].isdigit():
-        raise Fault("proxy", "the proxy does not answer in HTTP", sent=False)
-    return int(words[1]), words[2] if len(words) > 2 else ""
-
-
-# === Reading ===
-
-
-def response_on(timed: Timed) -> HTTPResponse:
-    """The response's head, read. Raises: OSError, HTTPException."""
-    from http.client import HTTPResponse
-
-    response = HTTPResponse(timed, method="POST")  # type: ignore[arg-type]  # it only calls makefile("rb")
-    response.begin()
-    return response
-
-
-def read_answer(response: HTTPResponse, max_bytes: int, proxied: bool) -> Answer:
-    """The whole answer. Raises: Fault, OSError, HTTPException."""
-    from http.client import HTTPException
-
-    headers = {name.lower(): value for name, value in response.getheaders()}
-    if 100 <= response.status < 200:
-        raise HTTPException(f"unexpected status {response.status}")
-    body = read_body(response, max_bytes)
-    decoded = decode_body(body, headers.get("content-encoding", ""), max_bytes)
-    return Answer(response.status, response.reason or "", headers, decoded, proxied)
-
-
-def read_body(response: HTTPResponse, max_bytes: int) -> bytes:
-    """The body as sent. Raises: Fault when it is too large, IncompleteRead when it is cut."""
-    from http.client import IncompleteRead
-
-    announced = response.length
-    if announced is not None:
-        if announced > max_bytes:
-            raise too_large(max_bytes)
-        body = response.read()
-        if len(body) < announced:
-            raise IncompleteRead(body, announced - len(body))
-        return body
-    pieces: list[bytes] = []
-    size = 0
-    while piece := response.read(PIECE_BYTES):
-        size += len(piece)
-        if size > max_bytes:
-            raise too_large(max_bytes)
-        pieces.append(piece)
-    return b"".join(pieces)
-
-
-def too_large(max_bytes: int) -> Fault:
-    return Fault("too_large", f"the reply is larger than {max_bytes} bytes", sent=True)
-
-
-def decode_body(body: bytes, coding: str, max_bytes: int) -> bytes:
-    """The body without its content coding. Raises: Fault for an unknown coding, broken data or too much of it."""
-    names = [name.strip().lower() for name in coding.split(",")]
-    for name in reversed(names):
-        if name not in CODINGS:
-            text = f"the server sent content coding {name!r}, which was not asked for and is not known here"
-            raise Fault("bad_encoding", text, sent=True)
-        if name not in ("identity", ""):
-            body = inflate(body, name, max_bytes)
-    return body
-
-
-def inflate(body: bytes, name: str, max_bytes: int) -> bytes:
-    """gzip or deflate data unpacked, never beyond `max_bytes`. Raises: Fault."""
-    import zlib
-
-    raw_deflate = name == "deflate" and not (
-        len(body) > 1 and body[0] & 0x0F == 8 and (body[0] * 256 + body[1]) % 31 == 0
-    )
-    window = -15 if raw_deflate else 47  # 47: zlib or gzip, told apart by the header
-    pieces: list[bytes] = []
-    size = 0
     try:
-        while body:
-            unpacker = zlib.decompressobj(window)
-            piece = unpacker.decompress(body, max_bytes - size + 1)
-            size += len(piece)
-            if size > max_bytes:
-                raise too_large(max_bytes)
-            if not unpacker.eof:
-                raise Fault("bad_encoding", f"the {name} data is cut off", sent=True)
-            pieces.append(piece)
-            body = unpacker.unused_data if unpacker.unused_data[:2] == b"\x1f\x8b" else b""
-    except zlib.error:
-        raise Fault("bad_encoding", f"the body is not the {name} data it is said to be", sent=True) from None
-    return b"".join(pieces)
+        head = http_reply.read_head(http_reply.Stream(timed.receive_one))  # what follows the head belongs to the tunnel
+    except http_reply.HttpProblem as problem:
+        raise Fault("connection", f"the proxy {route.proxy[0]}:{route.proxy[1]}: {problem.text}", sent=False) from None
+    if head.status != 200:
+        hint = "it may not know or allow that host; NO_PROXY names hosts that are reached directly"
+        if head.status == 407:
+            hint = "it wants a login: write it into HTTPS_PROXY as http://user:password@host:port"
+        place = f"{route.proxy[0]}:{route.proxy[1]}"
+        text = f"the proxy {place} refused a connection to {host}: HTTP {head.status} {head.reason}"
+        raise Fault("connection" if head.status >= 500 else "proxy", text, sent=False, hint=hint)
 
 
 # === What went wrong ===
 
 
-def fault_of(error: Exception, kept: Kept) -> Exception:
-    """The fault, or Stale, behind an exception while sending or reading."""
-    from http.client import BadStatusLine, IncompleteRead, RemoteDisconnected
-
-    received = kept.timed.received
-    ended = isinstance(error, (RemoteDisconnected, ConnectionError))
-    if ended and not received:
-        return Stale()
+def fault_of(error: Exception, received: int) -> Exception:
+    """The fault, or Stale, behind an exception while sending or reading. received: bytes of the reply so far."""
     if isinstance(error, TimeoutError):
-        state = "no reply" if not received else "the reply was not complete"
+        state = "the reply was not complete" if received else "no reply"
         return Fault("timeout", f"timeout: {state} in time", sent=True)
-    if isinstance(error, IncompleteRead) or ended:
-        return Fault("connection", "the connection ended in the middle of the reply", sent=True)
-    if isinstance(error, BadStatusLine):
-        return Fault("bad_http", "the server does not answer in HTTP", sent=True)
-    if isinstance(error, OSError):
-        return Fault("connection", f"the connection failed: {error.strerror or type(error).__name__}", sent=True)
-    return Fault("bad_http", f"the reply is not valid HTTP ({type(error).__name__})", sent=True)
+    if isinstance(error, ConnectionError):
+        return Fault("connection", "the connection was reset in the middle of the reply", True) if received else Stale()
+    reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
+    return Fault("connection", f"the connection failed: {reason}", sent=True)
 
 
 def connect_fault(error: Exception, place: tuple[str, int]) -> Fault:

@@ -14,7 +14,8 @@ import rows
 
 # === Constants ===
 
-CODES = (None, "A", "B", "equal", "invalid", "failed")  # a byte's meaning; None = no reply at all
+# A byte's meaning; None = no reply at all; "text" = a completion, of an evaluation that scores numbers.
+CODES = (None, "A", "B", "equal", "invalid", "failed", "text")
 CODE_OF = {label: code for code, label in enumerate(CODES)}
 MISSING, FAILED = 0, CODE_OF["failed"]
 ORDERS = ("original", "swapped")

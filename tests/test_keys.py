@@ -1,0 +1,143 @@
+"""engine/keys.py: which keys can be sent, and that none is ever left in a text."""
+
+from __future__ import annotations
+
+import base64
+import json
+import unittest
+from urllib.parse import quote
+
+from rooms import room
+
+keys = room("keys")
+KEY = "canary/Key+with=odd&signs<0123456789>"
+
+
+class UsableKeys(unittest.TestCase):
+    def test_ordinary_keys_are_usable(self) -> None:
+        for key in ("sk-proj-abc123", "EMPTY", "a" * 400, "k\u00e9y-in-latin-1"):
+            with self.subTest(key):
+                self.assertIsNone(keys.key_problem(key))
+
+    def test_keys_that_no_header_carries_are_named_without_being_shown(self) -> None:
+        cases = {
+            "": "empty",
+            "  ": "empty",
+            "sk-secret\nX-Evil: 1": "line break",
+            "sk-secret\r": "line break",
+            "\u201csk-secret\u201d": "curly quote",
+            "sk-secret ": "blank",
+            "Bearer sk-secret": "blank",
+            "sk-sec\u00a0ret": "blank",
+            "sk-sec\x00ret": "control",
+            "'sk-secret'": "quotes",
+        }
+        for key, word in cases.items():
+            with self.subTest(repr(key)):
+                problem = keys.key_problem(key)
+                self.assertIn(word, problem)
+                self.assertNotIn("secret", problem)
+
+
+class Scrubbing(unittest.TestCase):
+    def test_every_written_form_of_the_key_is_taken_out(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        forms = {
+            "plain": KEY,
+            "lower case": KEY.lower(),
+            "json": json.dumps({"k": KEY}),
+            "json slashes": json.dumps(KEY).replace("/", "\\/"),
+            "json codes": "".join(f"\\u{ord(char):04x}" for char in KEY),
+            "url": quote(KEY, safe=""),
+            "url in lower case": quote(KEY, safe="").lower(),
+            "url twice": quote(quote(KEY, safe=""), safe=""),
+            "hex": KEY.encode().hex(),
+            "html": KEY.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"),
+        }
+        for name, form in forms.items():
+            with self.subTest(name):
+                shown = scrub(f"Incorrect key: {form}.")
+                self.assertNotIn("0123456789", shown)
+                self.assertNotIn("canary", shown.lower())
+                self.assertIn(keys.REMOVED, shown)
+
+    def test_base64_is_found_whatever_stands_before_the_key(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        for before in ("", "a", "ab", "Bearer ", "user:", ":", '{"key": "'):
+            for encode in (base64.b64encode, base64.urlsafe_b64encode):
+                text = encode((before + KEY + "|rest").encode()).decode()
+                with self.subTest(before, encode=encode.__name__):
+                    self.assertIn(keys.REMOVED, scrub(text))
+
+    def test_an_echo_that_was_cut_off_is_taken_out_too(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        self.assertEqual(scrub("got " + KEY[:17] + "... instead"), f"got {keys.REMOVED}... instead")
+        self.assertEqual(scrub("ends in ..." + KEY[-12:]), f"ends in ...{keys.REMOVED}")
+
+    def test_other_texts_stay_as_they_are(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        for text in ("", "risk-adjusted", "sk-learn-pipeline-example", "canary", "key"):
+            self.assertEqual(scrub(text), text)
+        self.assertEqual(keys.Scrubber(None)("anything"), "anything")
+
+    def test_a_word_in_place_of_a_key_is_taken_out_of_errors_as_a_word_only(self) -> None:
+        scrub = keys.Scrubber("none")
+        self.assertEqual(scrub("key none is wrong, nonetheless"), f"key {keys.REMOVED} is wrong, nonetheless")
+        self.assertEqual(scrub.value({"content": "none of them"}), {"content": "none of them"})
+
+    def test_values_keep_their_shape(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        before = {"id": f"x{KEY}", "n": [1, None, True, {"a": KEY}], KEY: 2.5}
+        after = scrub.value(before)
+        self.assertEqual(
+            after, {"id": f"x{keys.REMOVED}", "n": [1, None, True, {"a": keys.REMOVED}], keys.REMOVED: 2.5}
+        )
+
+    def test_a_body_is_searched_for_the_key_and_for_escapes_that_may_hide_it(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        self.assertFalse(scrub.may_hold(b'{"choice": "A"}'))
+        for body in (KEY.encode(), b'"' + KEY.replace("/", "\\/").encode(), b"\\u0063anary"):
+            self.assertTrue(scrub.may_hold(body))
+
+
+class TokensOfOthers(unittest.TestCase):
+    GOOD = {
+        "anthropic": "sk-ant-api03-" + "Ab1_-" * 19,
+        "aws": "AKIA" + "ABCDEFGH234567JK",
+        "github": "ghp_" + "a1B2" * 9,
+        "gitlab": "glpat-" + "a1B2c3D4e5F6g7H8i9J0",
+        "google": "AIza" + "Ab1_-" * 7,
+        "groq": "gsk_" + "a1B2" * 13,
+        "huggingface": "hf_" + "abCDefGHijKLmnOPqrSTuvWXyzABcdEFgh",
+        "openai": "sk-proj-" + "Ab1_-" * 20,
+        "openrouter": "sk-or-v1-" + "0af1" * 16,
+        "private_key": "-----BEGIN RSA PRIVATE KEY-----",
+        "slack": "xoxb-" + "123456789012-abcdefGHIJ",
+        "stripe": "sk_live_" + "a1B2" * 6,
+        "xai": "xai-" + "a1B2" * 20,
+    }
+
+    def test_well_formed_tokens_are_named_by_kind_and_never_repeated(self) -> None:
+        self.assertEqual(sorted(self.GOOD), sorted(keys.TOKENS))
+        for kind, token in self.GOOD.items():
+            with self.subTest(kind):
+                self.assertEqual(keys.token_warnings(f"export X='{token}' # mine"), [kind])
+        self.assertEqual(keys.token_warnings(" ".join(self.GOOD.values())), sorted(self.GOOD))
+
+    def test_d15_words_that_only_look_like_keys_are_no_tokens(self) -> None:
+        for text in (
+            "sk-learn-pipeline-example",
+            "risk-adjusted return; export OPENAI_API_KEY=sk-example0123456789abcdef",
+            "AKIAEXAMPLE",
+            "ghp_short",
+            "hf_hub_download and hf_transfer",
+            "-----BEGIN PUBLIC KEY-----",
+            "task-" + "a1B2" * 20,
+            "xoxo-hugs-and-kisses-to-everyone-here!",
+        ):
+            with self.subTest(text):
+                self.assertEqual(keys.token_warnings(text), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
