@@ -60,7 +60,8 @@ def who_judged(view: View) -> str:
     if not words:
         many = counted(len(controls), "control", "controls")
         return f"Judged by {many} only: rules that read nothing, the floor every model has to beat."
-    beside = f", beside {counted(len(controls), 'control', 'controls')} that need no model" if controls else ""
+    many = counted(len(controls), "control that needs", "controls that need")
+    beside = f", beside {many} no model" if controls else ""
     return "Judged by " + "; ".join(words) + beside + "."
 
 
@@ -77,9 +78,8 @@ def headline_plot(view: View) -> Markup:
         mark = Dot(ceiling, None, None, "people", title, diamond=True)
         rows.append(Row("people", ceiling_name, (mark,), tag("b", tables.number(ceiling))))
     entries = [("judge", "judge, with interval"), ("control", "control: reads nothing")]
-    used = {kind_of(result, name) for name in found}
-    legend = [entry for entry in entries if entry[0] in used] + ([("people", "people")] if ceiling is not None else [])
-    return joined((pictures.key(legend), pictures.dot_plot(axis, rows, ceiling)))
+    entries += [("people", "people")] if ceiling is not None else []
+    return joined((sections.legend(result, entries), pictures.dot_plot(axis, rows, ceiling)))
 
 
 def hero(view: View) -> Markup:

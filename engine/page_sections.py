@@ -33,6 +33,12 @@ def kind_of(result: dict[str, Any], name: str) -> str:
     return "control" if result["arms"][name]["provenance"] == "control" else "judge"
 
 
+def legend(result: dict[str, Any], entries: list[tuple[str, str]]) -> Markup:
+    """What the marks of a picture mean, without the kinds of judge that did not run."""
+    absent = {"judge", "control"} - {kind_of(result, name) for name in result["arms"]}
+    return pictures.key([entry for entry in entries if entry[0] not in absent])
+
+
 def tabled(section: tables.Section | None, summary: str = "The numbers") -> Markup | None:
     """A section of tables.py, folded away below its picture."""
     if section is None:
@@ -101,15 +107,15 @@ def judges_part(view: View) -> list[Markup | None]:
         rows += baseline_rows(result, metric)
         ceiling = ceiling_of(result["human"])[0] if metric == "kappa" else (result["human"] or {}).get("pairwise")
         found.append(pictures.figure(title, None, pictures.dot_plot(axis, rows, ceiling)))
-    legend = [("judge", "judge"), ("control", "control or rule that reads nothing")]
-    legend += [("ceiling", "how far people agree with each other")] if result["human"] else []
+    entries = [("judge", "judge"), ("control", "control or rule that reads nothing")]
+    entries += [("ceiling", "how far people agree with each other")] if result["human"] else []
     words = (
         "Dots with their intervals. Kappa is agreement beyond chance: 0 is what the label counts of judge and gold "
         "alone would give, 1 is perfect."
     )
     return [
         tag("p", words, class_="reading"),
-        pictures.key(legend),
+        legend(result, entries),
         tag("div", *found, class_="pair"),
         tabled(tables.judges_section(result)),
         tabled(tables.beside_section(result), "Other decision rule, AC1, each gold class"),
@@ -170,9 +176,9 @@ def people_part(view: View) -> list[Markup | None]:
         f"{human['pair_agree']:,} of {human['pair_total']:,} pairs of votes ({share_text(human['pairwise'])})."
     )
     plot = pictures.dot_plot(pictures.SHARES, rows)
-    legend = pictures.key([("judge", "judge"), ("people", "a person"), ("control", "control")])
+    key = legend(view.result, [("judge", "judge"), ("people", "a person"), ("control", "control")])
     return [
-        pictures.figure("Judge and person against the same votes", reading, legend, plot),
+        pictures.figure("Judge and person against the same votes", reading, key, plot),
         tabled(tables.people_section(view.result)),
     ]
 
@@ -305,8 +311,8 @@ def length_part(view: View) -> list[Markup | None]:
         f"On the pairs both decide, {view.lead} prefers the longer answer against gold {lead['b']:,} times "
         f"and the shorter {lead['c']:,} times ({tables.p_value(lead['mcnemar_p'])})."
     )
-    legend = pictures.key([("judge", "judge"), ("control", "control"), ("people", "gold, on the same pairs")])
-    return [tag("p", reading, class_="reading"), legend, pictures.dot_plot(pictures.SHARES, rows), tag("p", excess)]
+    key = legend(result, [("judge", "judge"), ("control", "control"), ("people", "gold, on the same pairs")])
+    return [tag("p", reading, class_="reading"), key, pictures.dot_plot(pictures.SHARES, rows), tag("p", excess)]
 
 
 def confusion_part(view: View) -> list[Markup | None]:
@@ -366,11 +372,11 @@ def models_part(view: View) -> list[Markup | None]:
         )
         value = joined((tag("b", share_text(judge)), f" / {share_text(gold)}"))
         rows.append(Row(model, None, dots, value, stem=True))
-    legend = pictures.key([(kind_of(result, view.lead), view.lead), ("people", "gold")])
+    key = pictures.key([(kind_of(result, view.lead), view.lead), ("people", "gold")])
     reading = "Win rate of each answering model on its pairs with gold, a tie as half a win, in the order gold gives."
     return [
         tag("p", reading, class_="reading"),
-        legend,
+        key,
         pictures.dot_plot(pictures.SHARES, rows),
         tabled(page_tables.models_section(result)),
     ]

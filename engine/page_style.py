@@ -107,10 +107,11 @@ h2 + .reading { margin-top: .5rem; }
 .plot .value b { color: var(--ink); font-weight: 600; }
 .plot .lead { font-weight: 650; }
 .columns { columns: 2 26rem; column-gap: 3.2rem; }
-.columns > * { break-inside: avoid; }
-.columns > :first-child figure { margin-top: .4rem; }
-.plot-row > svg { display: block; width: 100%; height: 100%; min-height: 2.1rem; overflow: visible; }
-.plot-row > svg.axis { height: 1.5rem; min-height: 0; }
+.columns > * { break-inside: avoid; margin-bottom: 1.6rem; }
+.columns figure { margin-top: 0; }
+.drawn { position: relative; align-self: stretch; min-height: 2.1rem; }
+.drawn.ticks { min-height: 1.5rem; }
+.drawn > svg { position: absolute; left: 0; top: 0; width: 100%; height: 100%; overflow: visible; }
 .plot .group { grid-column: 1 / -1; font-weight: 600; font-size: .9rem; padding-top: .7rem; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 3.2rem; }
 .key { display: flex; flex-wrap: wrap; gap: .25rem 1.3rem; font-size: .84rem; color: var(--soft); margin: .2rem 0 .7rem;
@@ -118,7 +119,7 @@ h2 + .reading { margin-top: .5rem; }
 .key svg { width: 1.5rem; height: .9rem; vertical-align: -.1rem; margin-right: .4rem; overflow: visible; }
 .grid-line { stroke: var(--line); stroke-width: 1; }
 .zero-line { stroke: var(--strong); stroke-width: 1; }
-.axis text { fill: var(--soft); font: .76rem var(--sans); font-variant-numeric: tabular-nums; }
+.ticks text { fill: var(--soft); font: .76rem var(--sans); font-variant-numeric: tabular-nums; }
 .range { stroke-width: 4; stroke-linecap: round; }
 .dot { stroke: var(--paper); stroke-width: 1.5; }
 .judge { fill: var(--judge); } .range.judge, .stem.judge { stroke: var(--judge); }
@@ -247,7 +248,7 @@ kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 
   .plot { display: block; }
   .plot-row { display: grid; grid-template-columns: minmax(0, 1fr) max-content; column-gap: 1rem; align-items: end; }
   .plot-row .label { max-width: none; padding-top: .35rem; }
-  .plot-row svg { grid-column: 1 / -1; order: 3; }
+  .plot-row .drawn { grid-column: 1 / -1; order: 3; }
   .answers { grid-template-columns: minmax(0, 1fr); }
   .controls label, .controls select, .controls input { max-width: none; width: 100%; }
   .controls { display: grid; grid-template-columns: 1fr 1fr; }

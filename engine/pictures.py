@@ -132,8 +132,8 @@ def label_cell(label: str, small: str | None, lead: bool) -> Markup:
     return tag("div", label, tag("small", small) if small else None, class_="label lead" if lead else "label")
 
 
-def plot_row(label: Markup, drawn: Markup, value: object) -> Markup:
-    return tag("div", label, drawn, tag("div", value, class_="value"), class_="plot-row")
+def plot_row(label: Markup, drawn: Markup, value: object, kind: str = "drawn") -> Markup:
+    return tag("div", label, tag("div", drawn, class_=kind), tag("div", value, class_="value"), class_="plot-row")
 
 
 def axis_row(axis: Axis) -> Markup:
@@ -142,8 +142,8 @@ def axis_row(axis: Axis) -> Markup:
     for tick in axis.ticks:
         anchor = "start" if tick == axis.low else "end" if tick == axis.high else "middle"
         texts.append(tag("text", axis.text(tick), x=axis.place(tick), y="1rem", text_anchor=anchor))
-    drawn = tag("svg", *texts, class_="axis", aria_hidden="true", focusable="false")
-    return plot_row(tag("div", class_="label"), drawn, "")
+    drawn = tag("svg", *texts, aria_hidden="true", focusable="false")
+    return plot_row(tag("div", class_="label"), drawn, "", "drawn ticks")
 
 
 def dot_plot(axis: Axis, rows: Sequence[Row], ceiling: float | None = None) -> Markup:
