@@ -2,11 +2,13 @@
 
     python3 -I report.py runs/planted-faults/…            # writes report.html into the run
     python3 -I report.py RUN_A RUN_B --out compare.html   # two runs side by side, and what changed
+    python3 -I report.py judged.json human.json           # answers graded by judge.py, people's labels beside them
     python3 -I report.py RUN --format markdown            # the same tables for a paper or a pull request
 
 Needs beside it: agreement.py and the folder engine/. Reads manifest.json, summary.json, scored.jsonl.gz and
-inputs/fixture.jsonl of a run (score it first with run_eval.py --rescore). Writes one file and nothing else, opens no
-connection, executes nothing of the run. Equal evidence gives equal bytes.
+inputs/fixture.jsonl of a run or receipt (score a run first with run_eval.py --rescore), or what judge.py grade, compare
+and human (--format json) wrote. Writes one file and nothing else: report.html in a run, NAME.html beside NAME.json,
+otherwise report.html here. Opens no connection, executes nothing of what it reads. Equal evidence gives equal bytes.
 The page loads nothing and opens anywhere; without JavaScript all figures, tables and pictures stay.
 Exit codes: 0 done; 2 usage; 3 something could not be read or written.
 """
@@ -59,16 +61,33 @@ def load_room(name: str) -> Any:
 # === Forms ===
 
 
-def text_form(sources: list[Any], form: str) -> str:
-    """All tables of the runs as markdown, CSV, or their summaries as JSON."""
-    import json
-
-    tables, page_tables, page = (sys.modules[name] for name in ("tables", "page_tables", "page"))
+def runs_page(paths: list[str], form: str) -> bytes:
+    """Runs or receipts as a page, or all their tables as markdown, CSV, or their summaries as JSON."""
+    page, source = load_room("page"), sys.modules["page_source"]
+    sources = [source.read_source(path) for path in paths]
+    if form == "html":
+        return bytes(page.page_of(sources))
     if form == "json":
-        found = [source.summary for source in sources]
-        return json.dumps(found[0] if len(found) == 1 else found, indent=2, ensure_ascii=False) + "\n"
+        return json_bytes([one.summary for one in sources])
     result = page.view_of(sources).result
-    return str(tables.as_csv(result) if form == "csv" else page_tables.as_markdown(result))
+    text = sys.modules["tables"].as_csv(result) if form == "csv" else sys.modules["page_tables"].as_markdown(result)
+    return bytes(sys.modules["evidence"].encode(text))
+
+
+def judged_page(paths: list[str], form: str) -> bytes:
+    """Files of judge.py in the same forms."""
+    page, source = load_room("page_judged"), load_room("page_source")
+    files = source.read_judged(paths)
+    if form == "html":
+        return bytes(page.page_of(files))
+    if form == "json":
+        return json_bytes([data.get("judge", data) for data in files])
+    forms = sys.modules["page_judged_tables"]
+    return bytes(sys.modules["evidence"].encode(forms.as_csv(files) if form == "csv" else forms.as_markdown(files)))
+
+
+def json_bytes(found: list[dict[str, Any]]) -> bytes:
+    return bytes(sys.modules["evidence"].pretty(found[0] if len(found) == 1 else found))
 
 
 # === Command line ===
@@ -83,27 +102,31 @@ def build_parser() -> Any:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    parser.add_argument("paths", nargs="+", metavar="RUN", help="run folders")
-    parser.add_argument("--out", metavar="FILE", help="where to write (default: report.html in the run; text: stdout)")
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="run or receipt folders, or files of judge.py")
+    parser.add_argument("--out", metavar="FILE", help="where to write (default: see above; text forms: stdout)")
     parser.add_argument("--format", choices=FORMATS, default="html")
     return parser
 
 
 def default_out(paths: list[str]) -> str:
+    """Into a single run; beside a judged file under its name; else report.html here."""
     import os
 
-    return os.path.join(paths[0], "report.html") if len(paths) == 1 else "report.html"
+    if os.path.isdir(paths[0]):
+        alone = len(paths) == 1 and not os.path.exists(os.path.join(paths[0], "receipt.json"))
+        return os.path.join(paths[0], "report.html") if alone else "report.html"
+    return os.path.splitext(paths[0])[0] + ".html"
 
 
 def run(options: Any) -> int:
     """Read, make, write. Raises: EvidenceError, OSError."""
-    page = load_room("page")
-    evidence, page_source = sys.modules["evidence"], sys.modules["page_source"]
-    sources = [page_source.read_source(path) for path in options.paths]
-    if options.format == "html":
-        data = page.page_of(sources)
-    else:
-        data = evidence.encode(text_form(sources, options.format))
+    import os
+
+    folders = [os.path.isdir(path) for path in options.paths]
+    evidence = load_room("evidence")
+    if any(folders) != all(folders):
+        raise evidence.EvidenceError("expected runs (folders) or files of judge.py, not both in one page")
+    data = (runs_page if folders[0] else judged_page)(options.paths, options.format)
     if options.format != "html" and options.out is None:
         sys.stdout.write(data.decode("utf-8"))
         return 0
@@ -120,7 +143,7 @@ def report_error(text: str) -> None:
 
 def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
     options = build_parser().parse_args(argv)
     try:
         return run(options)
@@ -128,7 +151,7 @@ def main(argv: list[str] | None = None) -> int:
         report_error(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
         return 3
     except Exception as error:
-        if type(error).__name__ != "EvidenceError":
+        if type(error).__name__ != "EvidenceError":  # a bug keeps its traceback
             raise
         report_error(str(error))
         return 3

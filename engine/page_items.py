@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import agreement
-from page_parts import Markup, embedded
+from page_parts import Markup, embedded, tag
 
 # === Constants ===
 
 BUDGET = 12_000_000  # bytes of items in one page; with everything around it a page stays under 15 MB
+NOSCRIPT_ROWS = 2000  # items of the plain table for readers without script
 REPLY_SIZE = 24  # bytes one reply takes beside its text
 REASON_LIMITS = (1_000_000, 4000, 1500, 600, 200)  # characters of one reason, tried in this order
 BLOCK = 700_000  # characters in one data block: parsed only when an item of it is opened
@@ -235,14 +236,14 @@ class ItemData:
     def __init__(self, entries: list[dict[str, Any]], texts: Texts, left_out: int, cut: int | None) -> None:
         self.entries, self.texts, self.left_out, self.cut = entries, texts, left_out, cut
 
-    def embedded(self, arms: list[dict[str, Any]], lead: int) -> Markup:
-        """The data blocks: an index, and the texts in blocks that are parsed when needed."""
+    def embedded(self, arms: list[dict[str, Any]], lead: int, kind: str = "pairs") -> Markup:
+        """The data blocks: an index, and the texts in blocks that are parsed when needed. kind: pairs | scores."""
         blocks = list(self.texts.blocks())
         starts, start = [], 0
         for block in blocks:
             starts.append(start)
             start += len(block)
-        index = {"arms": arms, "lead": lead, "flags": FLAGS, "starts": starts, "items": self.entries}
+        index = {"kind": kind, "arms": arms, "lead": lead, "flags": FLAGS, "starts": starts, "items": self.entries}
         parts = [embedded("items", index)]
         parts += [embedded(f"texts-{number}", block) for number, block in enumerate(blocks)]
         return Markup("".join(parts))
@@ -271,3 +272,25 @@ def attempt(
         worded = [None if judge is None else with_words(judge, texts, limit) for judge in found]
         entries.append(item_entry(item, worded, texts))
     return ItemData(entries, texts, left_out, None if limit == REASON_LIMITS[0] else limit)
+
+
+# === Frame ===
+
+
+def frame(controls: Markup) -> Markup:
+    """The empty view that the script fills: filters, count, keys, list, one item. Hidden without script."""
+    keys = tag(
+        "span",
+        *[tag("kbd", "j"), " ", tag("kbd", "k"), " next and previous, ", tag("kbd", "r"), " a random disagreement, "],
+        *[tag("kbd", "/"), " search"],
+        class_="screen",
+    )
+    desk = tag(
+        "div",
+        tag("ul", id="item-list", class_="list", aria_label="Items"),
+        tag("article", id="item", class_="item", aria_label="The chosen item"),
+        class_="desk",
+        id="desk",
+    )
+    count = tag("p", tag("span", "", id="item-count", role="status"), keys, class_="counts small soft")
+    return tag("div", controls, count, desk, class_="needs-script hide")

@@ -160,6 +160,7 @@ SCRIPT = r"""
   }
 
   // --- filters ---
+  var SCORES = data.kind === "scores";
   function pick(name) { return document.getElementById(name); }
   function judgeOf(item, place) { return (item.j || [])[place] || null; }
   function flagged(item, place, flag) {
@@ -178,12 +179,22 @@ SCRIPT = r"""
       return !!item.g && decided(item, place) !== null && !flagged(item, place, "wrong");
     },
     differ: differ,
-    nogold: function (item) { return !item.g; }
+    nogold: function (item) { return !item.g; },
+    none: function (item, place) { return decided(item, place) === null; },
+    human: function (item) { return !!item.h; },
+    "failed-checks": function (item) { return item.ch === false; }
   };
+  function scored(show) {
+    return function (item, place) { return "score-" + decided(item, place) === show; };
+  }
+  function disagrees(item, place) { return SCORES ? !!item.h || differ(item) : flagged(item, place, interest()); }
+  function interest() { return data.items.some(function (item) { return item.g; }) ? "wrong" : "inconsistent"; }
   function searched(item, words) {
     var parts = [item.id, item.c, item.x, item.w].concat(item.m || []);
     if (parts.some(function (part) { return part && String(part).toLowerCase().indexOf(words) >= 0; })) { return true; }
-    return [item.q, item.a, item.b].some(function (number) { return text(number).toLowerCase().indexOf(words) >= 0; });
+    return [item.q, item.a, item.b].some(function (number) {
+      return number !== undefined && text(number).toLowerCase().indexOf(words) >= 0;
+    });
   }
   function split(item) { return (item.v || []).length ? tally(item) : 0; }
   function tally(item) {
@@ -195,12 +206,14 @@ SCRIPT = r"""
     file: function () { return 0; },
     flags: function (item, place) { var found = judgeOf(item, place); return found ? -found.f.length : 1; },
     people: function (item) { return -split(item); },
-    length: function (item) { return -Math.abs(item.n[0] - item.n[1]); }
+    length: function (item) { return -Math.abs(item.n[0] - (item.n[1] || 0)); },
+    low: function (item, place) { return decided(item, place) || 9; },
+    high: function (item, place) { return -(decided(item, place) || 0); }
   };
   function chosen() {
     var place = Number(pick("f-arm").value), show = pick("f-show").value, category = pick("f-category");
     var model = pick("f-model"), fault = pick("f-fault"), words = pick("f-text").value.trim().toLowerCase();
-    var test = SHOW[show] || function (item, at) { return flagged(item, at, show); };
+    var test = SHOW[show] || (SCORES ? scored(show) : function (item, at) { return flagged(item, at, show); });
     var found = data.items.filter(function (item) {
       return test(item, place) && (!category || !category.value || item.c === category.value) &&
         (!model || !model.value || (item.m || []).indexOf(model.value) >= 0) &&
@@ -217,7 +230,8 @@ SCRIPT = r"""
   function mark(item, place) {
     var found = judgeOf(item, place);
     if (!found || found.l === null) { return "\u00b7"; }
-    if (!item.g) { return "?"; }
+    if (SCORES) { return item.h ? "\u2260" : ""; }
+    if (!item.g) { return data.items.some(function (each) { return each.g; }) ? "?" : ""; }
     return found.f.indexOf("wrong") >= 0 ? "\u2715" : "\u2713";
   }
   function entry(item) {
@@ -225,7 +239,7 @@ SCRIPT = r"""
     button.type = "button";
     var sub = [item.c, item.m ? item.m.join(" vs ") : null, item.x].filter(Boolean).join(" \u00b7 ");
     var said = decided(item, place), marks = el("span", "marks", mark(item, place) + " " + short(said));
-    marks.title = "decision " + said + ", gold " + (item.g || "none");
+    marks.title = SCORES ? "score " + said : "decision " + said + ", gold " + (item.g || "none");
     add(button, el("span", "id", item.id), marks, el("span", "sub", sub || text(item.q).slice(0, 80)));
     button.addEventListener("click", function () { open(item, true); });
     if (item === view.at) { button.setAttribute("aria-current", "true"); }
@@ -243,9 +257,9 @@ SCRIPT = r"""
     data.items.forEach(function (item) { item.button = null; });
     list_.textContent = "";
     more();
-    count.textContent = view.items.length + " of " + data.items.length + " pairs";
+    count.textContent = view.items.length + " of " + data.items.length + (SCORES ? " answers" : " pairs");
     pick("b-random").disabled = !data.items.some(function (item) {
-      return flagged(item, Number(pick("f-arm").value), "wrong");
+      return disagrees(item, Number(pick("f-arm").value));
     });
   }
   list_.addEventListener("scroll", function () {
@@ -257,7 +271,12 @@ SCRIPT = r"""
   function named(label) { return label === "A" || label === "B" ? "answer " + label : String(label); }
   function badges(item) {
     var made = el("ul", "badges");
-    add(made, badge(item.g ? "gold: " + named(item.g) : "no gold", "folk"));
+    if (item.g) { add(made, badge("gold: " + named(item.g), "folk")); }
+    else if (!SCORES && data.items.some(function (each) { return each.g; })) { add(made, badge("no gold", "folk")); }
+    if (item.h) { add(made, badge("people: " + item.h.l + (item.h.t ? " \u2014 " + item.h.t : ""), "folk")); }
+    if (item.ch !== undefined) {
+      add(made, badge(item.ch ? "own checks passed" : "own checks not passed", item.ch ? "good" : "bad"));
+    }
     if (item.c) { add(made, badge(item.c)); }
     if (item.x) { add(made, badge("planted fault: " + item.x.replace(/_/g, " "))); }
     Object.keys(item.e || {}).forEach(function (name) { add(made, badge(name + ": " + item.e[name])); });
@@ -338,9 +357,17 @@ SCRIPT = r"""
     judge.f.forEach(function (flag) {
       if (flag !== "wrong") { add(head, el("span", "badge", data.flags[flag])); }
     });
-    var fold = el("details");
-    fold.open = !arm.control;
-    return add(box, add(head), replies(judge), add(fold, el("summary", "", "What it said"), reasons(judge)));
+    var words_ = el("details");
+    words_.open = !arm.control;
+    return add(box, head, replies(judge), add(words_, el("summary", "", "What it said"), reasons(judge)));
+  }
+  function scoreBox(item, arm, place) {
+    var judge = judgeOf(item, place), box = el("div", "verdict"), head = el("div", "verdict-head");
+    var words = !judge || judge.l === null ? "no verdict" : "score " + judge.l;
+    add(head, el("h4", "", arm.name), el("span", judge && judge.l !== null ? "badge pick" : "badge bad", words));
+    var said = el("p", "said wide", (judge && text(judge.w)) || "(no reason given)");
+    said.dir = "auto";
+    return add(box, head, said);
   }
   function turns(item) {
     if (!item.p) { return null; }
@@ -360,10 +387,9 @@ SCRIPT = r"""
     });
     return made;
   }
-  function reference(item) {
-    if (item.ref === undefined) { return null; }
-    var made = el("details", "asked");
-    return add(made, el("summary", "", "Reference answer"), textBox(text(item.ref), "reference answer"));
+  function fold(number, title) {
+    if (number === undefined) { return null; }
+    return add(el("details", "asked"), el("summary", "", title), textBox(text(number), title));
   }
   function draw(item) {
     detail.textContent = "";
@@ -387,9 +413,16 @@ SCRIPT = r"""
     if (item.w) { add(detail, add(el("p", "wide"), el("strong", "", "Why gold: "), el("span", "", item.w))); }
     add(detail, turns(item));
     add(detail, add(el("div", "asked"), el("h4", "", "Question"), textBox(text(item.q), "question")));
-    add(detail, reference(item), add(el("div", "answers"), answerBox(item, "A"), answerBox(item, "B")), votesBox(item));
+    add(detail, fold(item.ru, "Rubric"), fold(item.ref, "Reference answer"));
+    if (SCORES) {
+      var words = el("header");
+      add(words, el("strong", "", "Answer"), el("span", "soft", item.n[0].toLocaleString("en") + " characters"));
+      add(detail, add(el("div", "box asked"), words, textBox(text(item.a), "answer")));
+    } else {
+      add(detail, add(el("div", "answers"), answerBox(item, "A"), answerBox(item, "B")), votesBox(item));
+    }
     var judges = el("div", "judges");
-    data.arms.forEach(function (arm, place) { add(judges, judgeBox(item, arm, place)); });
+    data.arms.forEach(function (arm, place) { add(judges, (SCORES ? scoreBox : judgeBox)(item, arm, place)); });
     add(detail, judges);
   }
   function open(item, record) {
@@ -412,8 +445,8 @@ SCRIPT = r"""
   }
   function random() {
     var place = Number(pick("f-arm").value);
-    var wrong = view.items.filter(function (item) { return item !== view.at && flagged(item, place, "wrong"); });
-    if (!wrong.length) { wrong = data.items.filter(function (item) { return flagged(item, place, "wrong"); }); }
+    var wrong = view.items.filter(function (item) { return item !== view.at && disagrees(item, place); });
+    if (!wrong.length) { wrong = data.items.filter(function (item) { return disagrees(item, place); }); }
     if (wrong.length) {
       var item = wrong[Math.floor(Math.random() * wrong.length)];
       open(item, true);

@@ -91,6 +91,18 @@ def metric_row(result: dict[str, Any], name: str, shown: dict[str, Any], lead: b
     return Row(name, None, (mark,), figure, lead)
 
 
+def choices(name: str, label: str, options: Sequence[tuple[str, str]]) -> Markup:
+    made = [tag("option", words, value=value) for value, words in options]
+    return tag("label", label, tag("select", *made, id=name))
+
+
+def level_filter(name: str, label: str, levels: set[str]) -> Markup | None:
+    """A filter over the levels of a field; none where it does not vary."""
+    if len(levels) < 2:
+        return None
+    return choices(name, label, [("", "all"), *[(level, page_tables.plain(level)) for level in sorted(levels)]])
+
+
 # === Pictures ===
 
 
@@ -144,6 +156,12 @@ def differences_figure(result: dict[str, Any]) -> Markup | None:
     return joined((pictures.figure(title, reading, plot), tabled(tables.comparison_section(result))))
 
 
+def share_dot(name: str, value: float | None, bounds: Sequence[float | None], kind: str) -> Dot:
+    """A mark on an axis of shares; people are a diamond."""
+    low, high = bounds
+    return Dot(value, low, high, kind, f"{name}: {share_text(value)}", diamond=kind == "people")
+
+
 def baseline_rows(result: dict[str, Any], metric: str) -> list[Row]:
     """The two rules that read nothing."""
     rows = []
@@ -162,12 +180,8 @@ def people_part(view: View) -> list[Markup | None]:
         return []
     rows = []
     for name, found in human["arms"].items():
-        judge = Dot(
-            found["judge_loo"], None, None, kind_of(view.result, name), f"{name}: {share_text(found['judge_loo'])}"
-        )
-        people = Dot(
-            found["human_loo"], None, None, "people", f"people: {share_text(found['human_loo'])}", diamond=True
-        )
+        judge = share_dot(name, found["judge_loo"], (None, None), kind_of(view.result, name))
+        people = share_dot("people", found["human_loo"], (None, None), "people")
         value = joined((tag("b", share_text(found["judge_loo"])), f" / {share_text(found['human_loo'])}"))
         rows.append(Row(name, None, (judge, people), value, name == view.lead, stem=True))
     reading = (
@@ -236,7 +250,7 @@ def cross_figure(view: View) -> Markup | None:
             )
         rows.append((page_tables.plain(row), made))
     title = f"{view.lead}: right of all, {page_tables.plain(cross['rows'])} by {page_tables.plain(cross['columns'])}"
-    reading = "Darker is more often right; the counts show how little stands behind some cells."
+    reading = "The stronger the colour, the more often right; the counts show how little stands behind some cells."
     others = [name for name in view.result["arms"] if name != view.lead]
     more = [tabled(page_tables.crossed_section(view.result, name), f"The same for {name}") for name in others]
     return pictures.figure(title, reading, pictures.heat(page_tables.plain(cross["rows"]), columns, rows, title), *more)
@@ -285,19 +299,8 @@ def length_part(view: View) -> list[Markup | None]:
     """How often judge and gold prefer the longer answer."""
     result, rows = view.result, []
     for name, found in result["length"].items():
-        judge = Dot(
-            found["judge_longer"],
-            *found["judge_wilson"],
-            kind_of(result, name),
-            f"{name}: {share_text(found['judge_longer'])}",
-        )
-        gold = Dot(
-            found["human_longer"],
-            *found["human_wilson"],
-            "people",
-            f"gold: {share_text(found['human_longer'])}",
-            diamond=True,
-        )
+        judge = share_dot(name, found["judge_longer"], found["judge_wilson"], kind_of(result, name))
+        gold = share_dot("gold", found["human_longer"], found["human_wilson"], "people")
         value = joined((tag("b", share_text(found["judge_longer"])), f" / {share_text(found['human_longer'])}"))
         rows.append(
             Row(name, f"{found['judge_n']:,} decisive picks", (gold, judge), value, name == view.lead, stem=True)

@@ -11,10 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import evidence
+import page_judged_tables
 
 # === Constants ===
 
 VERIFY = "python3 -I run_eval.py --verify {path}"
+NEEDED = ("position", "length", "repeats", "cross", "models", "confidently_wrong")  # of a result of pairs
 FAILED, OPEN, PASSED = "no", "open", "yes"
 
 
@@ -77,6 +79,10 @@ def read_source(folder: str) -> Source:
     summary = evidence.read_object(needed(folder, "summary.json", hint))
     if not isinstance(summary.get("arms"), dict):
         raise evidence.EvidenceError(f"{folder}/summary.json: field 'arms': expected an object\nhint: {hint}")
+    missing = [key for key in NEEDED if "decision" in summary and key not in summary]
+    if missing:
+        text = f"{os.path.join(folder, 'summary.json')}: field {missing[0]!r} is missing: an earlier version wrote it"
+        raise evidence.EvidenceError(f"{text}\nhint: {hint}")
     fixture = needed(folder, "inputs/fixture.jsonl", "a run holds a copy of its fixture; this folder is not whole")
     with open(fixture, "rb") as stream:
         items, _ = evidence.load_items(stream.read(), fixture)
@@ -85,6 +91,34 @@ def read_source(folder: str) -> Source:
     path = short_path(folder)
     checks = checks_of(folder, manifest, summary)
     return Source(path, summary, manifest, list(chosen), rows, checks, VERIFY.format(path=path))
+
+
+# === Files of judge.py ===
+
+
+def read_judged(paths: list[str]) -> list[dict[str, Any]]:
+    """Files of `judge.py grade`, `compare` or `human`, at most one of each kind. Raises: EvidenceError."""
+    files: dict[str, dict[str, Any]] = {}
+    for path in paths:
+        data = evidence.read_object(path)
+        kind = page_judged_tables.kind_of_file(data)
+        if kind is None:
+            raise evidence.EvidenceError(f"{path}: expected a file that judge.py grade, compare or human wrote")
+        if kind in files or (kind != "human" and set(files) - {"human"}):
+            raise evidence.EvidenceError(
+                f"{path}: a page shows one graded or compared file, and one of people's labels"
+            )
+        check_rows(data, kind, path)
+        files[kind] = data
+    return list(files.values())
+
+
+def check_rows(data: dict[str, Any], kind: str, path: str) -> None:
+    """Refuse items that are no objects. Raises: EvidenceError naming the place."""
+    name = {"grade": "results", "compare": "pairs"}.get(kind)
+    for place, row in enumerate(data[name] if name else []):
+        if not isinstance(row, dict):
+            raise evidence.EvidenceError(f"{path}: {name}[{place}]: expected an object, got {type(row).__name__}")
 
 
 # === Checks ===

@@ -106,6 +106,9 @@ h2 + .reading { margin-top: .5rem; }
   white-space: nowrap; }
 .plot .value b { color: var(--ink); font-weight: 600; }
 .plot .lead { font-weight: 650; }
+.plot.narrow { max-width: 34rem; }
+.fact ul:not([class]) { margin: 0; padding-left: 1.1rem; font-size: .9rem; overflow-wrap: anywhere; }
+.counts { display: flex; flex-wrap: wrap; gap: .2rem 1.6rem; max-width: none; }
 .columns { columns: 2 26rem; column-gap: 3.2rem; }
 .columns > * { break-inside: avoid; margin-bottom: 1.6rem; }
 .columns figure { margin-top: 0; }
@@ -134,7 +137,7 @@ h2 + .reading { margin-top: .5rem; }
 .first { fill: var(--first); } .none { fill: var(--none); } .second { fill: var(--second); }
 .unread { fill: var(--bad); } .blank { fill: var(--panel); stroke: var(--line); }
 .in-bar { font: 600 .78rem var(--sans); font-variant-numeric: tabular-nums; fill: #10161c; }
-.in-bar.on-second { fill: var(--on-second); } .in-bar.on-none { fill: var(--ink); }
+.in-bar.on-second, .in-bar.on-judge { fill: var(--on-second); } .in-bar.on-none { fill: var(--ink); }
 .scatter { display: block; width: 100%; height: 20rem; overflow: visible; }
 .scatter text { fill: var(--soft); font: .78rem var(--sans); font-variant-numeric: tabular-nums; }
 .scatter text.tag { fill: var(--ink); }
@@ -167,8 +170,10 @@ details > summary:hover { color: var(--ink); }
 .multiples { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(24rem, 100%), 1fr)); gap: 1.2rem 3rem; }
 
 /* items */
-#pairs { --room: min(100vw - 4rem, 104rem); margin-left: calc(50% - max(50%, var(--room) / 2));
-  margin-right: calc(50% - max(50%, var(--room) / 2)); }
+@media (min-width: 90rem) {
+  #pairs { --room: min(100vw - 6rem, 104rem); margin-left: calc(50% - var(--room) / 2);
+    margin-right: calc(50% - var(--room) / 2); }
+}
 .controls { display: flex; flex-wrap: wrap; gap: .6rem .8rem; align-items: end; margin: 1rem 0 .8rem; }
 .controls label { font-size: .78rem; color: var(--soft); display: grid; gap: .15rem; max-width: 100%; }
 .controls select, .controls input { font: .9rem var(--sans); color: var(--ink); background: var(--paper);
@@ -253,6 +258,7 @@ kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 
   .controls label, .controls select, .controls input { max-width: none; width: 100%; }
   .controls { display: grid; grid-template-columns: 1fr 1fr; }
 }
+@media (min-width: 120rem) { html { font-size: 112.5%; } }
 @media print {
   :root { color-scheme: light; --paper: #fff; --panel: #f5f7f9; --ink: #000; --soft: #3d4650; --line: #c9d0d7;
     --strong: #6b7783; --judge: #0a63a8; --judge-soft: #cfe2f3; --people: #98590a; --people-soft: #f6e3c5;

@@ -9,11 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import evidence
 import page_source
+import page_tables
 
 # === Constants ===
 
-PER_ARM = ("arms", "position", "length", "repeats", "usage", "cost_usd", "config_hash", "disagreements")
+PER_ARM_OF_SCORES = ("arms", "usage", "cost_usd", "config_hash")
+PER_ARM = (*PER_ARM_OF_SCORES, "position", "length", "repeats", "disagreements", "confidently_wrong")
 
 
 class View(NamedTuple):
@@ -42,28 +45,27 @@ def letter(number: int) -> str:
 def merged(sources: Sequence[page_source.Source], places: list[tuple[str, int, str]]) -> dict[str, Any]:
     """The first run's summary with the arms of the others beside its own, wherever a figure is per arm."""
     result = dict(sources[0].summary)
-    for key in PER_ARM:
+    for key in PER_ARM if page_tables.is_pairwise(result) else PER_ARM_OF_SCORES:
         result[key] = {shown: sources[n].summary[key][name] for shown, n, name in places}
-    result["confidently_wrong"] = {
-        shown: sources[n].summary.get("confidently_wrong", {}).get(name, []) for shown, n, name in places
-    }
     if len(sources) == 1:
+        return result
+    result["warnings"] = [
+        f"run {letter(n)}: {text}" for n, source in enumerate(sources) for text in source.summary["warnings"]
+    ]
+    result["by"] = common_levels(sources, places)
+    if not page_tables.is_pairwise(result):
         return result
     result["comparisons"] = [
         {**entry, "a": named(places, n, entry["a"]), "b": named(places, n, entry["b"])}
         for n, source in enumerate(sources)
         for entry in source.summary["comparisons"]
     ]
-    result["by"] = common_levels(sources, places)
     result["models"] = common_models(sources, places)
     result["cross"] = common_cross(sources, places)
     humans = [source.summary["human"] for source in sources]
     result["human"] = None
     if all(humans):
         result["human"] = {**humans[0], "arms": {shown: humans[n]["arms"][name] for shown, n, name in places}}
-    result["warnings"] = [
-        f"run {letter(n)}: {text}" for n, source in enumerate(sources) for text in source.summary["warnings"]
-    ]
     return result
 
 
@@ -121,7 +123,11 @@ def common_cross(sources: Sequence[page_source.Source], places: list[tuple[str, 
 
 
 def view_of(sources: Sequence[page_source.Source]) -> View:
-    """Runs put on common terms; the lead judge is the first that is no control."""
+    """Runs put on common terms; the lead judge is the first that is no control. Raises: EvidenceError."""
+    kinds = {(source.summary["slug"], page_tables.is_pairwise(source.summary)) for source in sources}
+    if len(kinds) > 1:
+        named_ = ", ".join(sorted(str(slug) for slug, _ in kinds))
+        raise evidence.EvidenceError(f"one page shows runs of one evaluation, got runs of {named_}")
     places = arm_places(sources)
     result = merged(sources, places)
     real = [shown for shown, _, _ in places if result["arms"][shown]["provenance"] != "control"]

@@ -163,25 +163,25 @@ def dot_plot(axis: Axis, rows: Sequence[Row], ceiling: float | None = None) -> M
 class Part(NamedTuple):
     """One part of a stacked bar."""
 
-    count: int
+    amount: int
     kind: str  # first | none | second | unread | blank
     name: str
 
 
 def bar(parts: Sequence[Part]) -> Markup:
     """A bar whose parts stand in the ratio of their counts, with the counts inside where they fit."""
-    total = sum(part.count for part in parts)
+    total = sum(part.amount for part in parts)
     drawn, start = [], 0.0
     for part in parts:
-        if not part.count:
+        if not part.amount:
             continue
-        share = part.count / total
-        words = tag("title", f"{part.name}: {part.count} of {total}")
+        share = part.amount / total
+        words = tag("title", f"{part.name}: {part.amount} of {total}")
         place = f'x="{100 * start:.3f}%" y="15%" width="{100 * share:.3f}%" height="70%"'
         drawn.append(Markup(f'<rect {place} class="{part.kind}">{words}</rect>'))
         if share >= MIN_INSIDE:
             middle = {"x": f"{100 * (start + share / 2):.3f}%", "y": "50%", "dy": ".35em", "text_anchor": "middle"}
-            drawn.append(tag("text", part.count, **middle, class_=f"in-bar on-{part.kind}"))
+            drawn.append(tag("text", part.amount, **middle, class_=f"in-bar on-{part.kind}"))
         start += share
     return tag("svg", *drawn, aria_hidden="true", focusable="false")
 
@@ -201,13 +201,13 @@ def key(entries: Iterable[tuple[str, str]]) -> Markup:
     for kind, words in entries:
         if kind == "ceiling":
             mark: Any = tag("line", x1="0", x2="100%", y1="50%", y2="50%", class_="ceiling")
-        elif kind in ("first", "none", "second", "unread", "blank"):
-            mark = tag("rect", x="0", y="10%", width="100%", height="80%", class_=kind)
+        elif kind in ("first", "none", "second", "unread", "blank", "bar-judge"):
+            mark = tag("rect", x="0", y="10%", width="100%", height="80%", class_=kind.replace("bar-", ""))
         elif kind == "people":
             diamond = tag("g", Markup('<path d="M0 -7L4 0L0 7L-4 0Z"/>'), class_="dot people")
             mark = tag("svg", diamond, x="50%", y="50%", width="1", height="1", overflow="visible")
         else:
-            mark = tag("circle", cx="50%", cy="50%", r="5.5", class_=f"dot {kind}")
+            mark = tag("circle", cx="50%", cy="50%", r="5.5", class_=f"dot {kind}".replace("circle-", ""))
         made.append(tag("li", tag("svg", mark, aria_hidden="true", focusable="false"), words))
     return tag("ul", *made, class_="key")
 
