@@ -819,7 +819,8 @@ def length_counts(len_a: float, len_b: float, judge: MaybeLabel, human: MaybeLab
 # === Bootstrap: drawing units ===
 
 HEAVY = 20  # a pattern shared by this many units is drawn by one binomial, rarer ones unit by unit: the cheaper way
-DIGIT_BITS = 5  # binomial tables are cached per base-32 digit of the number of trials
+DIGIT_BITS = 6  # binomial tables are cached per base-128 digit of the number of trials, the third digit unbounded
+DIGIT, TOP_SHIFT = 1 << DIGIT_BITS, 2 * DIGIT_BITS
 
 
 Units = list[tuple[int, int]]  # (packed counters of a resampling unit, how many units look exactly so)
@@ -828,7 +829,7 @@ Units = list[tuple[int, int]]  # (packed counters of a resampling unit, how many
 class BinomialSampler:
     """Draws from Binomial(n, p) for one fixed p and any n.
 
-    n is cut into its base-32 digits; each block of trials has a cached inverse distribution function, so a draw costs
+    n is cut into its base-128 digits; each block of trials has a cached inverse distribution function, so a draw costs
     one uniform number and one bisection per digit. Only additions, products and quotients enter the tables: every
     platform and Python version gets the same draws.
     """
@@ -860,18 +861,16 @@ class BinomialSampler:
         """One draw of Binomial(n, p)."""
         if self.odds == math.inf:
             return n
-        successes, shift = 0, 0
-        tables = self.tables
+        successes, shift, tables = 0, 0, self.tables
         while n:
-            digit = n & 31 if shift < 3 * DIGIT_BITS else n
-            n >>= DIGIT_BITS if shift < 3 * DIGIT_BITS else n.bit_length()
-            if digit:
-                size = digit << shift
+            size = n % DIGIT << shift if shift < TOP_SHIFT else n << shift
+            n = n // DIGIT if shift < TOP_SHIFT else 0
+            shift += DIGIT_BITS
+            if size:
                 if size not in tables:
                     tables[size] = self.table(size)
                 first, cumulative = tables[size]
                 successes += first + bisect_right(cumulative, uniform())
-            shift += DIGIT_BITS
         return successes
 
 
@@ -1177,6 +1176,7 @@ class Resampler:
         self.seed, self.name, self.n_resamples, self.level, self.q = seed, name, n_resamples, level, q
         self.patterns: dict[Pattern, int] = {}
         self.items: list[Item] = []
+        self.known: dict[Hashable, int] = {}  # rows as given -> pattern number
 
     def add(
         self,
@@ -1195,13 +1195,23 @@ class Resampler:
         negative; None or absent = missing. cluster: its question. stratum: fixed by the design, all or none.
         groups: names for `by_group`, for example ("category=math",).
         """
-        labels = tuple(sorted((arm, canonical(label)) for arm, label in decisions.items() if label is not None))
-        counts = tuple(sorted((key, value) for key, value in (ratios or {}).items() if value is not None))
-        pattern = Pattern(canonical(gold), labels, counts)
-        number = self.patterns.setdefault(pattern, len(self.patterns))
-        if number == len(self.patterns) - 1:
-            check_ratios(counts)
+        seen = (gold, tuple(decisions.items()), tuple(ratios.items()) if ratios else ())
+        number = self.known.get(seen)
+        if number is None:
+            number = self.known[seen] = self.pattern_number(gold, decisions, ratios or {})
         self.items.append(Item(cluster, stratum, number, tuple(groups)))
+
+    def pattern_number(
+        self,
+        gold: MaybeLabel,
+        decisions: Mapping[str, MaybeLabel],
+        ratios: Mapping[tuple[str, str], tuple[int, int] | None],
+    ) -> int:
+        """The number of an item's pattern, canonical: aliases, missing entries and the order of arms are gone."""
+        labels = tuple(sorted((arm, canonical(label)) for arm, label in decisions.items() if label is not None))
+        counts = tuple(sorted((key, value) for key, value in ratios.items() if value is not None))
+        check_ratios(counts)
+        return self.patterns.setdefault(Pattern(canonical(gold), labels, counts), len(self.patterns))
 
     def intervals(self, keys: Iterable[Key]) -> dict[Key, Interval]:
         """Key -> percentile interval; a key is (arm, metric) or (arm 1, arm 2, metric) for the difference."""
@@ -1269,12 +1279,14 @@ class Resampler:
         contents = sorted((repr(pattern), number) for pattern, number in self.patterns.items() if number in used)
         rank = {number: index for index, (_, number) in enumerate(contents)}
         questions: defaultdict[tuple[Hashable, Hashable], list[int]] = defaultdict(list)
-        for index, item in enumerate(self.items):
-            if item.pattern in idle:  # nothing is known of it: missing, not a question that was asked
-                continue
-            own = ("item", index) if item.cluster is None else ("cluster", item.cluster)
-            questions[item.stratum, own].append(item.pattern)
         strata: defaultdict[Hashable, Counter[tuple[int, ...]]] = defaultdict(Counter)
+        for cluster, stratum, number, _ in self.items:
+            if number in idle:  # nothing is known of it: missing, not a question that was asked
+                continue
+            if cluster is None:
+                strata[stratum][number,] += 1
+            else:
+                questions[stratum, cluster].append(number)
         for (stratum, _), numbers in questions.items():
             strata[stratum][tuple(sorted(numbers, key=rank.__getitem__))] += 1
         ranked = [sorted(c.items(), key=lambda unit: [rank[number] for number in unit[0]]) for c in strata.values()]

@@ -38,6 +38,7 @@ ROLES = ("system", "developer", "user", "assistant")
 KEPT_HEADERS = ("request-id", "x-request-id", "retry-after", "retry-after-ms", "x-should-retry", "cf-ray", "server")
 KEPT_PREFIXES = ("x-ratelimit-", "anthropic-ratelimit-")
 
+MAX_SCRUBBED = 20_000  # characters; far more than are ever shown of a text
 CHARS_PER_TOKEN = 4  # a rough count for the token pace; the tokens really used replace it afterwards
 GATE_PATIENCE_S = 60.0
 GATE_STEP_S = 0.05
@@ -240,6 +241,8 @@ class Client:
         self.sleep = sleep if sleep is not None else self.stop.wait
         self.rng: Random = rng if rng is not None else random.Random()
         self.pace = pace if pace is not None else pacing.Pace(arm.get("rpm"), arm.get("tpm"), clock=clock)
+        if "timeout_s" in arm:
+            timeouts = timeouts._replace(read_s=float(arm["timeout_s"]), total_s=float(arm["timeout_s"]))
         self.own = wires.Transport(timeouts, clock=clock) if transport is None else None
         self.transport = transport if transport is not None else self.own
         self.scrub = keys.Scrubber(key)
@@ -261,9 +264,10 @@ class Client:
 
     def call(self, payload: dict[str, Any]) -> Outcome:
         """Sends one request, again if need be, and says what became of it."""
-        problem = payload_problem(payload, self.allowed)
+        problem = payload_problem(payload, self.allowed) or providers.build_problem(self.arm, payload)
         if problem:
-            return Outcome("stop", code="bad_request", text=problem)
+            hint = 'see "omit", "format" and "output_mode" of the arm'
+            return Outcome("stop", code="bad_request", text=problem, hint=hint)
         wire = providers.build(self.arm, payload)
         if not self.gate.enter(self.stop):
             return Outcome("cancelled", code="cancelled")
@@ -332,6 +336,10 @@ class Client:
         else:
             self.sleep(wait_s)
 
+    def shown(self, text: str, limit: int = refusals.TEXT_LIMIT) -> str:
+        """A text from outside as one short line without the key; the key goes first, so that no half of it is left."""
+        return refusals.printable(self.scrub(text[:MAX_SCRUBBED]), limit)
+
     # --- One attempt ---
 
     def attempt(self, wire: providers.Wire, planned: int, tally: Tally) -> Step:
@@ -341,6 +349,7 @@ class Client:
         try:
             answer = self.transport(wire.url, {**wire.headers, **self.key_header}, wire.body)
         except wires.Fault as fault:
+            tally.resent += fault.resent
             step = self.after_fault(fault)
         else:
             tally.resent += answer.resent
@@ -351,7 +360,7 @@ class Client:
 
     def after_fault(self, fault: wires.Fault) -> Step:
         """What follows when no answer came."""
-        text, hint = refusals.printable(self.scrub(fault.text)), self.scrub(fault.hint)
+        text, hint = self.shown(fault.text), self.shown(fault.hint)
         state = "failed" if self.gate.open or fault.sent else "stop"  # an endpoint that was never reached
         outcome = Outcome(state, code=fault.kind, text=text, hint=hint)
         if fault.kind in ("certificate", "proxy"):
@@ -386,7 +395,7 @@ class Client:
         seen = self.headers_of(answer)
         if problem:
             hint = 'if that is meant, change "response_model" or "provider" in the arm'
-            text = refusals.printable(self.scrub(problem))
+            text = self.shown(problem)
             outcome = Outcome("stop", None, "wrong_model", text, hint, answer.status, headers_seen=seen)
             return Step("done", outcome, unsure=True)
         return Step("done", Outcome("reply", reply, http_status=answer.status, headers_seen=seen))
@@ -396,7 +405,7 @@ class Client:
         if bad.kind == "error":
             facts = refusals.facts_of(bad.error)
             return self.after_error(answer, bad.status or 502, facts, url)
-        text = refusals.printable(self.scrub(bad.text))
+        text = self.shown(bad.text)
         outcome = Outcome("failed", None, "bad_body", text, "", answer.status, headers_seen=self.headers_of(answer))
         if bad.kind == "event_stream" or answer.headers.get("content-type", "").startswith("text/event-stream"):
             hint = "a proxy or the server streams always; use an address that answers with one JSON object"
@@ -410,8 +419,8 @@ class Client:
         """What follows from an error, whether it came with its own status or inside a 200 reply."""
         ruling = refusals.rule(status, facts, answer.headers)
         reason = answer.reason if status == answer.status else ""
-        words = refusals.printable(self.scrub(facts.text))
-        text = ": ".join(part for part in (refusals.status_text(status, self.scrub(reason)), words) if part)
+        words = self.shown(facts.text)
+        text = ": ".join(part for part in (refusals.status_text(status, self.shown(reason, 60)), words) if part)
         seen = self.headers_of(answer)
         outcome = Outcome("failed", None, ruling.code, text, "", status, headers_seen=seen)
         if ruling.code == "redirect":
@@ -427,7 +436,7 @@ class Client:
 
     def redirected(self, outcome: Outcome, answer: wires.Answer) -> Outcome:
         """The outcome of an answer that points elsewhere; the key never goes there."""
-        place = refusals.printable(self.scrub(answer.headers.get("location", "(no address given)")))
+        place = self.shown(answer.headers.get("location", "(no address given)"))
         text = f"HTTP {outcome.http_status}: the server redirects to {place}; redirects are not followed"
         return outcome._replace(
             state="stop", text=text, hint="if that address is the right one, use it as the base URL"
@@ -436,7 +445,7 @@ class Client:
     def headers_of(self, answer: wires.Answer) -> dict[str, str]:
         """Request ids and rate limits of an answer, scrubbed and short."""
         return {
-            name: refusals.printable(self.scrub(value), 200)
+            name: self.shown(value, 200)
             for name, value in answer.headers.items()
             if name in KEPT_HEADERS or name.startswith(KEPT_PREFIXES)
         }

@@ -66,11 +66,7 @@ class Pace:
         """
         with self.lock:
             now = self.clock()
-            until = now + seconds
-            if until > self.held_until:
-                self.held_until = until
-                self.round += 1
-                self.next_start = self.next_tokens = until
+            self.nobody_before(now + seconds)
             if began >= self.held_at:
                 self.gap_s = min(MAX_GAP_S, max(FIRST_GAP_S, self.gap_s * GAP_GROWTH))
                 self.held_at = now
@@ -78,11 +74,13 @@ class Pace:
     def wait_for_room(self, seconds: float) -> None:
         """Nobody starts for `seconds`, since the server's limits say that it would refuse; the pace stays."""
         with self.lock:
-            until = self.clock() + seconds
-            if until > self.held_until:
-                self.held_until = until
-                self.round += 1
-                self.next_start = max(until, min(self.next_start, until))
+            self.nobody_before(self.clock() + seconds)
+
+    def nobody_before(self, until: float) -> None:
+        """Takes back the turns given out so far, unless a longer hold has done so already. Called with the lock."""
+        if until > self.held_until:
+            self.held_until = self.next_start = self.next_tokens = until
+            self.round += 1
 
     def worked(self, planned: int = 0, used: int | None = None) -> None:
         """A good reply: starts move closer again, and the tokens really used replace those planned for."""

@@ -36,7 +36,7 @@ RECIPE_KEYS = frozenset(
 SAMPLING_KEYS = frozenset(("temperature", "seed", "top_p"))
 
 ARM_TEXTS = ("endpoint", "model", "format", "key_env", "response_model", "provider", "key_header", "label", "note")
-ARM_NUMBERS = ("rpm", "tpm", "concurrency", "batch_discount")
+ARM_NUMBERS = ("rpm", "tpm", "concurrency", "timeout_s", "batch_discount")
 ARM_OBJECTS = ("rename", "extra_body", "headers", "query", "price_usd_per_mtok")
 ARM_KEYS = frozenset(
     (*ARM_TEXTS, *ARM_NUMBERS, *ARM_OBJECTS, "omit", "output_mode", "strict", "control", "prices", "source")
@@ -214,6 +214,8 @@ def choice_problems(arm: Mapping[str, Any]) -> Iterable[str]:
     for key, allowed in (("format", FORMATS), ("key_header", KEY_HEADERS), ("output_mode", OUTPUT_MODES)):
         if key in arm and arm[key] not in allowed:
             yield f"field {key!r}: expected one of {', '.join(allowed)}, got {arm[key]!r}"
+    if format_of(arm) == "anthropic" and arm.get("output_mode") == "json_object":
+        yield "field 'output_mode': the anthropic dialect has no json_object; use tool, required, json_schema or text"
     if "key_env" in arm and not ENV_NAME.fullmatch(arm["key_env"]):
         yield "field 'key_env': expected the name of an environment variable, not a key"  # the value may be a key
     if "response_model" in arm:
@@ -301,6 +303,17 @@ def key_header(arm: Mapping[str, Any], key: str | None) -> dict[str, str]:
         return {}
     name = arm.get("key_header", "x-api-key" if format_of(arm) == "anthropic" else "authorization")
     return {name: f"Bearer {key}" if name == "authorization" else key}
+
+
+def build_problem(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> str | None:
+    """What the arm's dialect has no word for in this payload: it must be omitted by the arm, not silently here."""
+    left_out, dialect = arm.get("omit", []), format_of(arm)
+    if dialect != "openai" and "seed" in payload and "seed" not in left_out:
+        return f"the {dialect} dialect has no field 'seed'"
+    wanted = payload.get("response_format") if "response_format" not in left_out else None
+    if dialect == "anthropic" and isinstance(wanted, Mapping) and wanted.get("type") not in ("json_schema", "text"):
+        return f"the anthropic dialect has no response format {wanted.get('type')!r}"
+    return None
 
 
 def build(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> Wire:

@@ -21,18 +21,18 @@ import verdicts
 
 def raw_source(
     folder: str, manifest: dict[str, Any], evaluation: Any, items: Any, arms: Any
-) -> Iterable[dict[str, Any]]:
-    """The raw rows of a run, from its raw file, or from the journal of one that is not complete."""
+) -> Iterable[tuple[dict[str, Any], bytes]]:
+    """(raw row, its line) of a run, from its raw file, or from the journal of one that is not complete."""
     path = os.path.join(folder, "raw.jsonl.gz")
     if manifest["status"] == "complete":
-        return evidence.read_rows(path)
+        return evidence.read_own_rows(path)
     runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
     journal = os.path.join(folder, "journal.jsonl")
     if not os.path.exists(journal):
         return []
     places = {item_id: place for place, item_id in enumerate(items.ids)}
     generate.read_journal(journal, runs, places)
-    return generate.raw_rows(journal, items, runs, partial=True)
+    return ((row, evidence.row_bytes(row)) for row in generate.raw_rows(journal, items, runs, partial=True))
 
 
 def check_raw(folder: str, manifest: dict[str, Any]) -> list[str]:
@@ -76,9 +76,9 @@ def rescore(
     reader = verdicts.Reader(items, settings, configs, manifest["repeats"], evaluation.recipe)
     problems = check_raw(folder, manifest)
     source = raw_source(folder, manifest, evaluation, items, arms)
-    scored = verdicts.scored_rows(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
+    scored = verdicts.scored_lines(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
     path = os.path.join(folder, "scored.jsonl.gz")
-    evidence.write_rows(path, scored)
+    evidence.write_lines(path, scored)
     result = result_of(evaluation, items, reader.tables, path, manifest, options)
     evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
     return result, problems + reader.problems

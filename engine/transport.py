@@ -40,7 +40,7 @@ class Timeouts(NamedTuple):
     """Seconds. read_s bounds one socket operation, total_s one whole attempt."""
 
     connect_s: float = 15.0
-    read_s: float = 120.0
+    read_s: float = 180.0  # a reply that is not streamed sends nothing until it has been thought out
     total_s: float = 300.0
 
 
@@ -70,6 +70,7 @@ class Fault(Exception):
         self.text = text
         self.sent = sent
         self.hint = hint
+        self.resent = False  # see Answer
 
 
 class Route(NamedTuple):
@@ -246,16 +247,15 @@ class Transport:
             return self.exchange(kept or self.connect(route, deadline), request, deadline)
         except Stale:
             if not reused:
-                raise Fault("connection", "the server closed the connection without a reply", sent=True) from None
-        answer = self.exchange_again(route, request, deadline)
-        return answer._replace(resent=True)
-
-    def exchange_again(self, route: Route, request: bytes, deadline: float) -> Answer:
-        """The same request on a new connection, after a kept one turned out to have been closed."""
-        try:
-            return self.exchange(self.connect(route, deadline), request, deadline)
+                raise gone() from None
+        try:  # the kept connection had been closed: the same request once more, on a new one
+            return self.exchange(self.connect(route, deadline), request, deadline)._replace(resent=True)
         except Stale:
-            raise Fault("connection", "the server closed the connection without a reply", sent=True) from None
+            fault = gone()
+        except Fault as again:
+            fault = again
+        fault.resent = True
+        raise fault
 
     def route(self, url: str) -> Route:
         """The route to a URL, found once: the proxy settings of a run do not change under way."""
@@ -355,6 +355,10 @@ class Stale(Exception):
     """The connection ended before a byte of the reply."""
 
 
+def gone() -> Fault:
+    return Fault("connection", "the server closed the connection without a reply", sent=True)
+
+
 def request_bytes(route: Route, headers: Mapping[str, str], body: bytes) -> bytes:
     """The request as sent, in one piece: a head and a body in two packets would cost a round of system calls."""
     host = f"[{route.host}]" if ":" in route.host else route.host
@@ -396,7 +400,8 @@ def fault_of(error: Exception, received: int) -> Exception:
     if isinstance(error, TimeoutError):
         state = "the reply was not complete" if received else "no reply"
         return Fault("timeout", f"timeout: {state} in time", sent=True)
-    if isinstance(error, ConnectionError):
+    # A TLS connection that was closed under way fails on sending with an error class of its own.
+    if isinstance(error, ConnectionError) or type(error).__name__ in ("SSLEOFError", "SSLZeroReturnError"):
         return Fault("connection", "the connection was reset in the middle of the reply", True) if received else Stale()
     reason = error.strerror if isinstance(error, OSError) and error.strerror else type(error).__name__
     return Fault("connection", f"the connection failed: {reason}", sent=True)

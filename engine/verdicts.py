@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+import evidence
 import rows
 
 # === Constants ===
@@ -189,22 +190,35 @@ def short(value: object) -> str:
     return text if len(text) <= 120 else text[:117] + "..."
 
 
-def scored_rows(
-    raw: Iterable[dict[str, Any]],
-    reader: Reader,
-    items: Any,
-    score: Callable[..., dict[str, Any]],
-    name: str,
-) -> Iterator[dict[str, Any]]:
-    """Every raw row with its fresh scores, in the order read; rows with a failed reply pass unscored."""
-    gold = {item["item_id"]: item for item in items} if len(items) <= 20_000 else None
-    for number, row in enumerate(raw, 1):
+Line = tuple[dict[str, Any], bytes]  # a raw row, and the bytes it was read from
+
+
+def scored(
+    raw: Iterable[Line], reader: Reader, items: Any, score: Callable[..., dict[str, Any]], name: str
+) -> Iterator[tuple[dict[str, Any], bytes, dict[str, Any]]]:
+    """(raw row, its line, its fresh scores) in the order read; no scores for a row with a failed reply."""
+    for number, (row, line) in enumerate(raw, 1):
         fresh = reader.read(row, f"{name}:{number}")
         if fresh is None:
             continue
         if row["errors"]:
-            yield row
+            yield row, line, {}
             continue
-        place = reader.places[row["item_id"]]
-        item = gold[row["item_id"]] if gold is not None else items[place]
-        yield {**row, **score(item, fresh, reader.configs[row["arm"]])}
+        yield row, line, score(items[reader.places[row["item_id"]]], fresh, reader.configs[row["arm"]])
+
+
+def scored_rows(
+    raw: Iterable[dict[str, Any]], reader: Reader, items: Any, score: Callable[..., dict[str, Any]], name: str
+) -> Iterator[dict[str, Any]]:
+    """Every raw row with its fresh scores behind it."""
+    pairs = ((row, b"") for row in raw)
+    return ({**row, **scores} for row, _, scores in scored(pairs, reader, items, score, name))
+
+
+def scored_lines(
+    raw: Iterable[Line], reader: Reader, items: Any, score: Callable[..., dict[str, Any]], name: str
+) -> Iterator[bytes]:
+    """The same as lines: what stands in a raw row's line already is not written anew."""
+    for _, line, scores in scored(raw, reader, items, score, name):
+        body = line.rstrip(b"\r\n")
+        yield body[:-1] + b"," + evidence.row_bytes(scores)[1:] if scores else body + b"\n"

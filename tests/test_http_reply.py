@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import random
 import unittest
 import zlib
 from collections.abc import Iterable
@@ -148,6 +149,26 @@ class ContentCodings(unittest.TestCase):
         with self.assertRaises(http_reply.HttpProblem) as caught:
             read(with_body(bomb, b"Content-Encoding: gzip"))
         self.assertEqual(caught.exception.kind, "too_large")
+
+
+class AnythingAtAll(unittest.TestCase):
+    def test_3000_mutated_replies_are_read_or_refused(self) -> None:
+        rng = random.Random(11)
+        chunked = OK + b"Transfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n2;x=y\r\nef\r\n0\r\nT: 1\r\n\r\n"
+        packed = with_body(gzip.compress(b"x" * 50), b"Content-Encoding: gzip")
+        ends = {"reply": 0, "refused": 0}
+        for _ in range(3000):
+            data = bytearray(rng.choice([chunked, packed, with_body(b'{"a": 1}', b"Connection: keep-alive")]))
+            for _ in range(rng.randint(1, 4)):
+                at = rng.randrange(len(data))
+                data[at : at + rng.randint(0, 6)] = rng.choice([b"", b"\r\n", b"9999999", b"-", b"\xff", b": ", b"0"])
+            try:
+                reply = read(bytes(data))
+                ends["reply"] += 1
+                self.assertTrue(200 <= reply.status <= 999)
+            except http_reply.HttpProblem:
+                ends["refused"] += 1
+        self.assertGreater(min(ends.values()), 300, ends)
 
 
 if __name__ == "__main__":

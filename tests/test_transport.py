@@ -102,6 +102,15 @@ class KeptConnections(unittest.TestCase):
                 sender.close()
                 self.assertEqual((caught.exception.kind, caught.exception.sent, server.count), ("connection", True, 1))
 
+    def test_a_kept_connection_is_replaced_once_only(self) -> None:
+        with FaultServer(script([OK, Close()], always(Close()))) as server:
+            sender = make()
+            post(sender, server)
+            with self.assertRaises(transport.Fault) as caught:
+                post(sender, server)
+            sender.close()
+            self.assertEqual((caught.exception.resent, server.count), (True, 3))
+
     def test_a_reply_that_arrives_late_is_never_taken_for_the_next_one(self) -> None:
         late = http("200 OK", b'{"late": true}')
         doubled = Raw(http("200 OK", b'{"first": true}') + late, keep=True)
