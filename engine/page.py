@@ -22,7 +22,7 @@ import page_tables
 import tables
 from page_parts import Markup, document, folded, joined, table, tag
 from page_sections import choices, counted, kind_of, level_filter
-from page_view import View, letter, view_of
+from page_view import View, letter, twins_of, view_of
 
 # === Constants ===
 
@@ -59,6 +59,7 @@ def item_controls(view: View, items: list[dict[str, Any]]) -> Markup:
     arms.sort(key=lambda entry: entry[1] != view.lead)
     shows = [("all", "all pairs"), *page_items.FLAGS.items(), ("right", "decision is gold")]
     shows += [("differ", "judges decide differently")] if len(arms) > 1 else []
+    shows += [("changed", "decision changed between the runs")] if twins_of(view) else []
     shows += [("nogold", "no gold label")]
     sorts = [
         ("file", "fixture order"),
@@ -221,7 +222,7 @@ def parts_of(
     result = view.result
     found = [("judges", "Judges", "Judges against gold", sections.judges_part(view))]
     if len(view.sources) > 1:
-        found.append(("changed", "What changed", "What changed between the runs", sections.changed_part(view)))
+        found.append(("changed", "What changed", "What changed between the runs", sections.changed_part(view, judges)))
     if result["human"]:
         found.append(("people", "People", "People as the measure", sections.people_part(view)))
     if len(view.sources) == 1 and tables.own_sections(result):
@@ -264,7 +265,7 @@ def pairs_content(view: View) -> tuple[list[tuple[str, str]], list[Markup], Mark
     nav = [("overview", "Overview"), *[(anchor, name) for anchor, name, _, _ in parts], ("pairs", "Every pair")]
     arms = [{"name": shown, "control": kind_of(view.result, shown) == "control"} for shown, _, _ in view.places]
     lead = [shown for shown, _, _ in view.places].index(view.lead)
-    return nav, main, data.embedded(arms, lead)
+    return nav, main, data.embedded(arms, lead, "pairs", twins_of(view))
 
 
 def write_report(folder: str) -> str:

@@ -236,14 +236,27 @@ class ItemData:
     def __init__(self, entries: list[dict[str, Any]], texts: Texts, left_out: int, cut: int | None) -> None:
         self.entries, self.texts, self.left_out, self.cut = entries, texts, left_out, cut
 
-    def embedded(self, arms: list[dict[str, Any]], lead: int, kind: str = "pairs") -> Markup:
-        """The data blocks: an index, and the texts in blocks that are parsed when needed. kind: pairs | scores."""
+    def embedded(
+        self, arms: list[dict[str, Any]], lead: int, kind: str = "pairs", twins: list[tuple[int, int]] | None = None
+    ) -> Markup:
+        """The data blocks: an index, and the texts in blocks that are parsed when needed.
+
+        kind: pairs | scores. twins: places of arms that are one judge in two runs.
+        """
         blocks = list(self.texts.blocks())
         starts, start = [], 0
         for block in blocks:
             starts.append(start)
             start += len(block)
-        index = {"kind": kind, "arms": arms, "lead": lead, "flags": FLAGS, "starts": starts, "items": self.entries}
+        index = {
+            "kind": kind,
+            "twins": twins or [],
+            "arms": arms,
+            "lead": lead,
+            "flags": FLAGS,
+            "starts": starts,
+            "items": self.entries,
+        }
         parts = [embedded("items", index)]
         parts += [embedded(f"texts-{number}", block) for number, block in enumerate(blocks)]
         return Markup("".join(parts))

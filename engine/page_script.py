@@ -181,6 +181,9 @@ SCRIPT = r"""
     differ: differ,
     nogold: function (item) { return !item.g; },
     none: function (item, place) { return decided(item, place) === null; },
+    changed: function (item) {
+      return (data.twins || []).some(function (pair) { return decided(item, pair[0]) !== decided(item, pair[1]); });
+    },
     human: function (item) { return !!item.h; },
     "failed-checks": function (item) { return item.ch === false; }
   };
@@ -430,6 +433,7 @@ SCRIPT = r"""
     view.at = item;
     if (item.button) { item.button.setAttribute("aria-current", "true"); }
     draw(item);
+    if (record || location.hash) { document.body.classList.add("chosen"); }
     if (record) { history.replaceState(null, "", "#item=" + encodeURIComponent(item.id)); }
   }
   function reveal(item) {

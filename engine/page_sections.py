@@ -14,7 +14,7 @@ import page_tables
 import pictures
 import tables
 from page_parts import Markup, folded, joined, listed, table, tag
-from page_view import View, letter
+from page_view import View, letter, twins_of
 from pictures import Dot, Part, Row
 
 # === Constants ===
@@ -275,8 +275,8 @@ def position_part(view: View) -> list[Markup | None]:
         "A judge that follows the answers picks the same one both times."
     )
     shown = [pictures.figure("Per judge", None, pictures.bar_plot(bars))]
-    dimension = next(iter(result["by"]), None)
-    if dimension:
+    by = list(result["by"])
+    for dimension in by[:1]:
         levels = []
         for level, arms in result["by"][dimension].items():
             found = arms[view.lead]["position"]
@@ -289,9 +289,10 @@ def position_part(view: View) -> list[Markup | None]:
         pictures.key(LEAN_KEY),
         tag("div", *shown, class_="pair"),
         tabled(tables.bias_section(result)),
-        tabled(page_tables.leaning_section(result, dimension), "The numbers by level, all judges")
-        if dimension
-        else None,
+        *[
+            tabled(page_tables.leaning_section(result, level), f"By {page_tables.plain(level)}, all judges")
+            for level in by
+        ],
     ]
 
 
@@ -311,8 +312,9 @@ def length_part(view: View) -> list[Markup | None]:
         "to gold, not the distance from one half."
     )
     excess = (
-        f"On the pairs both decide, {view.lead} prefers the longer answer against gold {lead['b']:,} times "
-        f"and the shorter {lead['c']:,} times ({tables.p_value(lead['mcnemar_p'])})."
+        f"On the pairs both decide, {view.lead} prefers the longer answer against gold "
+        f"{counted(lead['b'], 'time', 'times')} and the shorter {counted(lead['c'], 'time', 'times')} "
+        f"({tables.p_value(lead['mcnemar_p'])})."
     )
     key = legend(result, [("judge", "judge"), ("control", "control"), ("people", "gold, on the same pairs")])
     return [tag("p", reading, class_="reading"), key, pictures.dot_plot(pictures.SHARES, rows), tag("p", excess)]
@@ -340,7 +342,8 @@ def confusion_part(view: View) -> list[Markup | None]:
             tag("div", tag("h3", name), pictures.heat("", [f"decides {label}" for label in labels], rows, title))
         )
     words = "Rows are gold, columns the judge's decision. Outlined cells are right; shading is the share of the row."
-    return [tag("p", words, class_="reading"), tag("div", *made, class_="multiples")]
+    key = tabled(page_tables.confusion_section(view.result))
+    return [tag("p", words, class_="reading"), tag("div", *made, class_="multiples"), key]
 
 
 def repeats_part(view: View) -> list[Markup | None]:
@@ -446,9 +449,9 @@ def usage_row(result: dict[str, Any], name: str) -> Sequence[object]:
 # === What changed between runs ===
 
 
-def changed_part(view: View) -> list[Markup | None]:
-    """Two runs or more: inputs and configuration that differ."""
-    heads = ["", *[f"run {letter(n)}" for n in range(len(view.sources))]]
+def changed_part(view: View, judges: list[Any]) -> list[Markup | None]:
+    """Two runs or more: inputs, configuration and decisions that differ. judges: per item every arm's verdicts."""
+    heads: list[object] = ["run", *[f"run {letter(n)}" for n in range(len(view.sources))]]
     body: list[list[object]] = [["folder", *[source.path for source in view.sources]]]
     body.append(["started", *[str(source.manifest.get("started_at")) for source in view.sources]])
     body.append(["judges", *[", ".join(source.summary["arms"]) for source in view.sources]])
@@ -463,7 +466,20 @@ def changed_part(view: View) -> list[Markup | None]:
         if not differ
         else f"{counted(len(differ), 'input differs', 'inputs differ')}; hashes below."
     )
-    return [tag("p", same), table(heads, body), *configuration_lines(view)]
+    return [tag("p", same), table(heads, body), *configuration_lines(view), *decision_lines(view, judges)]
+
+
+def decision_lines(view: View, judges: list[Any]) -> list[Markup]:
+    """For judges of one name: on how many of the pairs both runs hold they decide differently."""
+    lines = []
+    for first, second in twins_of(view):
+        both = [(found[first]["l"], found[second]["l"]) for found in judges if found[first] and found[second]]
+        changed = sum(before != after for before, after in both)
+        name = view.places[first][2]
+        lines.append(tag("p", f"{name}: {changed:,} of {len(both):,} pairs are decided differently."))
+    paths = " ".join(source.path for source in view.sources[:2])
+    command = tag("code", f"python3 -I run_eval.py --diff {paths}", class_="command", tabindex="0")
+    return [*lines, tag("p", "The pairs themselves, and how often repeats alone would differ:"), command]
 
 
 def configuration_lines(view: View) -> list[Markup]:

@@ -30,10 +30,12 @@ STYLE = """
 }
 * { box-sizing: border-box; }
 html { scroll-padding-top: 3.6rem; -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
-body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 var(--sans); }
+body { margin: 0; background: var(--paper); color: var(--ink); font: 1rem/1.55 var(--sans);
+  overflow-wrap: break-word; }
 :focus-visible { outline: 2px solid var(--focus); outline-offset: 2px; border-radius: 2px; }
 .skip { position: absolute; left: -999rem; top: 0; }
 .skip:focus { left: .5rem; top: .5rem; z-index: 9; background: var(--paper); padding: .5rem .75rem; }
+h1, h2, h3, h4, td, th, .lede { overflow-wrap: break-word; }
 h1, h2, h3, h4 { line-height: 1.2; font-weight: 650; letter-spacing: -.012em; text-wrap: balance; margin: 0; }
 h1 { font-size: clamp(1.55rem, 1.1rem + 1.7vw, 2.35rem); }
 h2 { font-size: clamp(1.3rem, 1.1rem + .7vw, 1.6rem); }
@@ -89,7 +91,8 @@ section + section { margin-top: 2.4rem; border-top: 1px solid var(--line); }
   border-radius: 6px; padding: .45rem .65rem; margin-top: .55rem; }
 .alert { border-left: 4px solid var(--bad); background: var(--bad-soft); padding: .6rem .9rem; margin: 1rem 0;
   border-radius: 0 6px 6px 0; max-width: none; }
-.note { border-left: 4px solid var(--line); padding: .1rem .9rem; color: var(--soft); font-size: .9rem; }
+.note { border-left: 4px solid var(--line); padding: .1rem .9rem; color: var(--soft); font-size: .9rem;
+  margin-top: 1rem; }
 .note ul { padding-left: 1rem; margin: .4rem 0; }
 
 /* pictures: rows of label, plot, figure; the plot is an SVG drawn in percent, so text keeps its size at any width */
@@ -113,7 +116,8 @@ h2 + .reading { margin-top: .5rem; }
 .columns > * { break-inside: avoid; margin-bottom: 1.6rem; }
 .columns figure { margin-top: 0; }
 .drawn { position: relative; align-self: stretch; min-height: 2.1rem; }
-.drawn.ticks { min-height: 1.5rem; }
+.drawn.ticks { min-height: 1.5rem; container-type: inline-size; }
+@container (max-width: 12rem) { .spare { display: none; } }
 .drawn > svg { position: absolute; left: 0; top: 0; width: 100%; height: 100%; overflow: visible; }
 .plot .group { grid-column: 1 / -1; font-weight: 600; font-size: .9rem; padding-top: .7rem; }
 .pair { display: grid; grid-template-columns: repeat(auto-fit, minmax(min(26rem, 100%), 1fr)); gap: 0 3.2rem; }
@@ -137,7 +141,7 @@ h2 + .reading { margin-top: .5rem; }
 .first { fill: var(--first); } .none { fill: var(--none); } .second { fill: var(--second); }
 .unread { fill: var(--bad); } .blank { fill: var(--panel); stroke: var(--line); }
 .in-bar { font: 600 .78rem var(--sans); font-variant-numeric: tabular-nums; fill: #10161c; }
-.in-bar.on-second, .in-bar.on-judge { fill: var(--on-second); } .in-bar.on-none { fill: var(--ink); }
+.in-bar.on-second, .in-bar.on-judge, .in-bar.on-unread { fill: var(--on-second); } .in-bar.on-none { fill: var(--ink); }
 .scatter { display: block; width: 100%; height: 20rem; overflow: visible; }
 .scatter text { fill: var(--soft); font: .78rem var(--sans); font-variant-numeric: tabular-nums; }
 .scatter text.tag { fill: var(--ink); }
@@ -243,11 +247,11 @@ button:disabled { opacity: .5; cursor: default; }
 kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 4px; padding: 0 .3rem; }
 .hide { display: none; }
 
-@media (max-width: 60rem) {
+@media screen and (max-width: 60rem) {
   .desk { grid-template-columns: minmax(0, 1fr); }
   .list { position: static; max-height: 17rem; }
 }
-@media (max-width: 46rem) {
+@media screen and (max-width: 46rem) {
   main, .foot, .bar nav { padding-left: 1rem; padding-right: 1rem; }
   .hero { grid-template-columns: minmax(0, 1fr); }
   .plot { display: block; }
@@ -265,13 +269,14 @@ kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 
     --plain: #7b8794; --first: #e39a1c; --none: #c3d6e6; --second: #6d4796; --bad: #b3361b; --bad-soft: #fbe3dc;
     --good: #12684f; --good-soft: #d9efe7; --shade: 10, 99, 168; --on-second: #fff; }
   * { print-color-adjust: exact; -webkit-print-color-adjust: exact; }
-  body { font-size: 9.5pt; }
-  .bar, .skip, .controls, .list, .tools, .screen { display: none !important; }
+  html { font-size: 11.5px; }
+  .bar, .skip, .controls, .list, .tools, .counts, #pairs, details:not([open]) { display: none !important; }
+  .chosen #pairs { display: block !important; }
   main, .foot { max-width: none; padding: 0; }
   #pairs { margin-left: 0; margin-right: 0; }
   section { padding-top: 1.1rem; } section + section { margin-top: 1.1rem; }
   figure, .fact, .verdict, tr { break-inside: avoid; }
-  h2, h3, figcaption { break-after: avoid; }
+  h2, h3, figcaption, .reading, .key { break-after: avoid; }
   .text { max-height: none; overflow: visible; }
   .desk { display: block; }
   .scroll { overflow: visible; }

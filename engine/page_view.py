@@ -132,3 +132,9 @@ def view_of(sources: Sequence[page_source.Source]) -> View:
     result = merged(sources, places)
     real = [shown for shown, _, _ in places if result["arms"][shown]["provenance"] != "control"]
     return View(result, list(sources), places, (real or [shown for shown, _, _ in places])[0])
+
+
+def twins_of(view: View) -> list[tuple[int, int]]:
+    """Places of the arms that are one judge in the first run and in another."""
+    first = {name: place for place, (_, number, name) in enumerate(view.places) if number == 0}
+    return [(first[name], place) for place, (_, number, name) in enumerate(view.places) if number and name in first]

@@ -71,8 +71,9 @@ SHARES = Axis(0.0, 1.0, (0.0, 0.25, 0.5, 0.75, 1.0), percent=True)
 def kappa_axis(values: Iterable[float | None]) -> Axis:
     """The axis for kappa: 0 to 1, further down only where a figure is."""
     lowest = min((value for value in values if value is not None), default=0.0)
-    low = 0.0 if lowest >= 0 else max(-1.0, math.floor(lowest * 5) / 5)
-    ticks = tuple(round(low + 0.2 * step, 1) for step in range(round((1 - low) / 0.2) + 1))
+    step = 0.2 if lowest >= -0.2 else 0.5
+    low = 0.0 if lowest >= 0 else max(-1.0, math.floor(lowest / step) * step)
+    ticks = tuple(round(low + step * place, 1) for place in range(round((1 - low) / step) + 1))
     return Axis(low, 1.0, ticks)
 
 
@@ -139,9 +140,10 @@ def plot_row(label: Markup, drawn: Markup, value: object, kind: str = "drawn") -
 def axis_row(axis: Axis) -> Markup:
     """The ticks below the rows."""
     texts = []
-    for tick in axis.ticks:
+    for place, tick in enumerate(axis.ticks):
         anchor = "start" if tick == axis.low else "end" if tick == axis.high else "middle"
-        texts.append(tag("text", axis.text(tick), x=axis.place(tick), y="1rem", text_anchor=anchor))
+        spare = "spare" if (len(axis.ticks) - 1 - place) % 2 else None  # hidden where the plot is narrow
+        texts.append(tag("text", axis.text(tick), x=axis.place(tick), y="1rem", text_anchor=anchor, class_=spare))
     drawn = tag("svg", *texts, aria_hidden="true", focusable="false")
     return plot_row(tag("div", class_="label"), drawn, "", "drawn ticks")
 
