@@ -2,7 +2,7 @@
 
     python3 -I .ci/check_pins.py
 
-What an evaluation's build step makes (a fixture or prompts that are not in the repository) is checked where it is built.
+What an evaluation builds (a fixture or prompts that are not in the repository) is checked where it is built.
 """
 
 from __future__ import annotations
