@@ -30,7 +30,10 @@ SCRIPT = r"""
   }
   var TURNING = /[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/g;
   var UNSHOWABLE = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/g;
-  function clean(words) { return String(words).replace(TURNING, "\u2426").replace(UNSHOWABLE, "\ufffd"); }
+  var LONE = /[\ud800-\udfff\ufffe\uffff]/gu;  // with this flag only halves that have lost the other half
+  function clean(words) {
+    return String(words).replace(TURNING, "\u2426").replace(UNSHOWABLE, "\ufffd").replace(LONE, "\ufffd");
+  }
   function el(name, className, words) {
     var made = document.createElement(name);
     if (className) { made.className = className; }
