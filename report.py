@@ -126,7 +126,12 @@ def run(options: Any) -> int:
     evidence = load_room("evidence")
     if any(folders) != all(folders):
         raise evidence.EvidenceError("expected runs (folders) or files of judge.py, not both in one page")
-    data = (runs_page if folders[0] else judged_page)(options.paths, options.format)
+    try:
+        data = (runs_page if folders[0] else judged_page)(options.paths, options.format)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as problem:
+        where = ", ".join(options.paths)
+        text = f"{where}: not laid out as this toolkit writes it: {type(problem).__name__}: {problem}"
+        raise evidence.EvidenceError(text) from problem
     if options.format != "html" and options.out is None:
         sys.stdout.write(data.decode("utf-8"))
         return 0

@@ -225,9 +225,6 @@ def parts_of(
         found.append(("changed", "What changed", "What changed between the runs", sections.changed_part(view, judges)))
     if result["human"]:
         found.append(("people", "People", "People as the measure", sections.people_part(view)))
-    if len(view.sources) == 1 and tables.own_sections(result):
-        shown = [page_scores.section_table(section) for section in tables.own_sections(result)]
-        found.append(("own", "Findings", "What this evaluation adds", list(shown)))
     found.append(("wrong", "Confidently wrong", "Where it is confidently wrong", examples_part(view, items, judges)))
     if result["by"]:
         found.append(("levels", "Breakdown", "Where it is right and wrong", sections.level_part(view)))
@@ -240,6 +237,9 @@ def parts_of(
         found.append(("models", "Models", "Would it rank the models as gold does?", sections.models_part(view)))
     if len([name for name in sections.priced_arms(result) if kind_of(result, name) == "judge"]) > 1:
         found.append(("cost", "Cost", "What does agreement cost?", sections.cost_part(view)))
+    if len(view.sources) == 1 and tables.own_sections(result):
+        shown = [page_scores.section_table(section) for section in tables.own_sections(result)]
+        found.append(("own", "Findings", "What this evaluation adds", list(shown)))
     return found
 
 

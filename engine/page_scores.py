@@ -12,7 +12,7 @@ import page_items
 import pictures
 import scores
 import tables
-from page_parts import Markup, listed, table, tag
+from page_parts import Markup, folded, listed, table, tag
 from page_sections import choices, counted, kind_of, level_filter, metric_row
 from page_view import View
 
@@ -22,6 +22,7 @@ SHOWS = (("all", "all items"), ("none", "no score"), ("differ", "judges differ")
 SORTS = (("file", "fixture order"), ("low", "lowest score first"), ("high", "highest score first"))
 
 
+LONG_TABLE = 10  # rows; a longer one is folded away
 # === First screen ===
 
 
@@ -83,7 +84,10 @@ def parts_of(view: View) -> list[tuple[str, str, str, list[Markup | None]]]:
 
 def section_table(section: tables.Section) -> Markup:
     title, head, body, notes = section
-    return tag("div", table(head, body, title), tag("div", listed(notes), class_="note") if notes else None)
+    made = table(head, body, title)
+    if len(body) > LONG_TABLE:
+        made = folded(f"{title} ({len(body)} rows)", made)
+    return tag("div", made, tag("div", listed(notes), class_="note") if notes else None)
 
 
 # === Items ===

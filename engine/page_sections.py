@@ -201,20 +201,26 @@ def level_part(view: View) -> list[Markup | None]:
     """Agreement by every dimension, and the shaded table of two dimensions."""
     found: list[Markup | None] = []
     for dimension, levels in view.result["by"].items():
-        rows = level_rows(view, levels)
+        rows = level_rows(view, levels, (view.result.get("people_by") or {}).get(dimension, {}))
         title = f"Agreement of {view.lead} with gold, by {page_tables.plain(dimension)}"
-        plot = pictures.figure(title, None, pictures.dot_plot(pictures.SHARES, rows, None))
+        plot = pictures.figure(title, None, pictures.dot_plot(pictures.SHARES, rows))
         section = next((part for part in tables.level_sections({**view.result, "by": {dimension: levels}})), None)
         found.append(tag("div", plot, tabled(section, "The numbers, all judges")))
     return [
         tag("p", "Exploratory: many small groups, so some will look special by chance.", class_="reading"),
+        level_key(view) if view.result.get("people_by") else None,
         tag("div", *found, class_="columns"),
         cross_figure(view),
     ]
 
 
-def level_rows(view: View, levels: dict[str, Any]) -> list[Row]:
-    """One row per level: the lead judge with interval, the longer-answer control as a hollow mark where it ran."""
+def level_key(view: View) -> Markup:
+    lead = (kind_of(view.result, view.lead), f"{view.lead} with gold")
+    return pictures.key([lead, ("people", "two people with each other")])
+
+
+def level_rows(view: View, levels: dict[str, Any], people: dict[str, Any]) -> list[Row]:
+    """One row per level: the lead judge with interval, and how often two people agree where several voted."""
     rows = []
     for level, arms in levels.items():
         shown = arms[view.lead]["agreement"]
@@ -227,7 +233,9 @@ def level_rows(view: View, levels: dict[str, Any]) -> list[Row]:
             f"{level}: {shown['k']}/{shown['n']}",
         )
         words = joined((tag("b", f"{shown['k']}/{shown['n']}"), "" if value is None else f" {value:.0%}"))
-        rows.append(Row(page_tables.plain(level), None, (mark,), words))
+        each = (people.get(level) or {}).get("value")
+        folk = [share_dot("two people", each, (None, None), "people")] if each is not None else []
+        rows.append(Row(page_tables.plain(level), None, (mark, *folk), words))
     return rows
 
 
@@ -304,7 +312,7 @@ def length_part(view: View) -> list[Markup | None]:
         gold = share_dot("gold", found["human_longer"], found["human_wilson"], "people")
         value = joined((tag("b", share_text(found["judge_longer"])), f" / {share_text(found['human_longer'])}"))
         rows.append(
-            Row(name, f"{found['judge_n']:,} decisive picks", (gold, judge), value, name == view.lead, stem=True)
+            Row(name, f"{found['judge_n']:,} decisive picks", (judge, gold), value, name == view.lead, stem=True)
         )
     lead = result["length"][view.lead]
     reading = (
@@ -373,8 +381,8 @@ def models_part(view: View) -> list[Markup | None]:
     for model, standing in found:
         gold, judge = standing["gold"]["rate"], standing["arms"][view.lead]["rate"]
         dots = (
-            Dot(gold, None, None, "people", f"gold: {share_text(gold)}", diamond=True),
-            Dot(judge, None, None, kind_of(result, view.lead), f"{view.lead}: {share_text(judge)}"),
+            share_dot(view.lead, judge, (None, None), kind_of(result, view.lead)),
+            share_dot("gold", gold, (None, None), "people"),
         )
         value = joined((tag("b", share_text(judge)), f" / {share_text(gold)}"))
         rows.append(Row(model, None, dots, value, stem=True))

@@ -360,6 +360,12 @@ class WhatCannotBeShown(ReportCase):
     def test_a_path_that_is_not_there(self) -> None:
         self.assertIn("cannot be read", self.refused(os.path.join(self.folder, "nothing.json")))
 
+    def test_a_summary_with_a_text_for_a_number_is_refused_in_one_line(self) -> None:
+        target, made = self.copy(), json.loads(json.dumps(self.summary))
+        made["arms"]["control-first"]["metrics"]["kappa"]["value"] = "high"
+        Path(target, "summary.json").write_text(json.dumps(made), encoding="utf-8")
+        self.assertIn("not laid out as this toolkit writes it", self.refused(target))
+
     def test_a_file_of_something_else(self) -> None:
         path = Path(self.folder, "other.json")
         path.write_text('{"hello": 1}', encoding="utf-8")
