@@ -275,7 +275,7 @@ kbd { font: .78rem var(--mono); border: 1px solid var(--strong); border-radius: 
   main, .foot { max-width: none; padding: 0; }
   #pairs { margin-left: 0; margin-right: 0; }
   section { padding-top: 1.1rem; } section + section { margin-top: 1.1rem; }
-  figure, .fact, .verdict, tr { break-inside: avoid; }
+  figure, .fact, .verdict, tr, p, .plot, .pair, .multiples > div { break-inside: avoid; }
   h2, h3, figcaption, .reading, .key { break-after: avoid; }
   .text { max-height: none; overflow: visible; }
   .desk { display: block; }
