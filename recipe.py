@@ -26,10 +26,10 @@ MODES = ("tool", "required", "json_schema", "json_object", "text")
 EMPTY_ANSWER = "[this answer is empty]"  # an explicit mark, so that an empty side is not read as a formatting slip
 
 JSON_INSTRUCTION = (
-    ' Reply with one JSON object and nothing else: {"choice": "A", "B" or "equal", "reason": one short sentence}.'
+    ' Reply with one JSON object and nothing else: {"choice": "A", "B" or "equal", "reason": the sentence}.'
 )
 TEXT_INSTRUCTION = (
-    " Give one short sentence of reason, then end with a line that holds only your verdict:"
+    " Write the reason first, then end with a line that holds only your verdict:"
     " [[A]] if A is better, [[B]] if B is better, [[C]] if they are equally good."
 )
 
@@ -41,6 +41,8 @@ WHOLE_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n?(.*?)\r?\n?[ \t]*```", r
 FENCE_MARK = re.compile(r"```[A-Za-z0-9_-]*")
 THINK = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
+JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+MAX_DEPTH = 100  # levels of a verdict object; where a parser gives up by itself differs between Python versions
 TOOL_CALL_TEXT = r'<tool_call>|<function[=_]|"name"\s*:\s*"{name}"'  # a call that was written out as text
 
 
@@ -214,6 +216,17 @@ def objects_in(text: str, start: int) -> tuple[list[Any], str, tuple[str, ...]]:
     return found, text[position:], repaired
 
 
+def too_deep(text: str) -> bool:
+    """Whether brackets outside of strings nest deeper than any verdict does."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
+    depth = deepest = 0
+    for char in JSON_STRING.sub("", text):
+        depth += (char in "{[") - (char in "}]")
+        deepest = max(deepest, depth)
+    return deepest > MAX_DEPTH
+
+
 def cut_off(text: str, error: json.JSONDecodeError) -> bool:
     """Whether the text ends in the middle of a value, as a reply does that hit its token limit."""
     return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip())
@@ -229,6 +242,8 @@ def read_object(text: str, finish: object, key: str = "choice") -> tuple[dict[st
     if start < 0 and not text.startswith('"'):
         raise Unusable("truncated" if finish == "length" else "bad_json")
     start = 0 if text.startswith('"') else start
+    if too_deep(text):
+        raise Unusable("bad_json")
     try:
         values, rest, repaired = objects_in(text, start)
     except json.JSONDecodeError as error:

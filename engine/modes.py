@@ -348,7 +348,16 @@ def taken_up(
 
 
 def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
-    return rescore(evaluation, options.rescore, options)
+    code = rescore(evaluation, options.rescore, options)
+    if options.report:
+        say(f"report: {write_report(options.rescore)}")
+    return code
+
+
+def write_report(folder: str) -> str:
+    """Write report.html into a scored run; returns its path. The room is only loaded for commands that make a page."""
+    path: str = sys.modules["page"].write_report(folder)
+    return path
 
 
 def rescore(
@@ -382,9 +391,10 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
         return code
     judges, notes, problems = receipt_modes.recorded_judges(evaluation, os.path.join(toolkit_home(), "receipts"))
     code = rescore(evaluation, folder, options, judges)
+    path = write_report(folder)
     warn(problems)
     if options.format == "table":
-        print("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}"]))
+        print("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}", f"page: {path}"]))
     return code or int(bool(problems))
 
 

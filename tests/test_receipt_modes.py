@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -42,25 +45,12 @@ def small_toolkit(folder: str) -> None:
 
 
 class CommandCase(unittest.TestCase):
-    """One demo run of a small toolkit, and one receipt of it, for all tests."""
+    """One demo run of a small toolkit, and one receipt of it, for the tests of this file."""
 
-    top: str
-    home: str
-    run_folder: str
-    receipt: str
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        cls.top = tempfile.mkdtemp()
-        cls.addClassCleanup(shutil.rmtree, cls.top)
-        cls.home = os.path.join(cls.top, "toolkit")
-        small_toolkit(cls.home)
-        cls.command("--freeze")
-        done = cls.command("--demo")
-        cls.run_folder = done.stdout.rstrip("\n").rpartition("run: ")[2]
-        cls.receipt = os.path.join(cls.top, "receipt")
-        made = cls.command("--receipt", cls.run_folder, "--out", cls.receipt)
-        assert made.returncode == 0, made.stderr
+    top = ""
+    home = ""
+    run_folder = ""
+    receipt = ""
 
     @classmethod
     def command(cls, *arguments: str, home: str | None = None) -> Any:
@@ -69,6 +59,19 @@ class CommandCase(unittest.TestCase):
         return subprocess.run(
             [sys.executable, "-I", program, *arguments], cwd=cls.top, env=environment, capture_output=True, text=True
         )
+
+
+def setUpModule() -> None:
+    case = CommandCase
+    case.top = tempfile.mkdtemp()
+    unittest.addModuleCleanup(shutil.rmtree, case.top)
+    case.home = os.path.join(case.top, "toolkit")
+    small_toolkit(case.home)
+    case.command("--freeze")
+    case.run_folder = re.findall(r"^run: (.*)$", case.command("--demo").stdout, re.MULTILINE)[0]
+    case.receipt = os.path.join(case.top, "receipt")
+    made = case.command("--receipt", case.run_folder, "--out", case.receipt)
+    assert made.returncode == 0, made.stderr
 
 
 class Verifying(CommandCase):
@@ -152,9 +155,13 @@ class OtherModes(CommandCase):
         self.assertIn("same config hash", done.stdout)
 
     def test_flags_that_need_another_exit_2(self) -> None:
-        for arguments in (("--demo", "--pending"), ("--demo", "--expect", "kappa=1"), ("--plan", "--run-pinned-code")):
-            with self.subTest(arguments):
-                self.assertEqual(2, self.command(*arguments).returncode)
+        runner = room("run_eval")
+        for arguments in (["--demo", "--pending"], ["--demo", "--expect", "kappa=1"], ["--plan", "--run-pinned-code"]):
+            parser = runner.build_parser()
+            with self.subTest(arguments), contextlib.redirect_stderr(io.StringIO()):
+                with self.assertRaises(SystemExit) as caught:
+                    runner.check_options(parser, parser.parse_args(arguments))
+                self.assertEqual(2, caught.exception.code)
 
 
 class Freezing(CommandCase):

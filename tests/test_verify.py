@@ -60,7 +60,9 @@ class ReceiptCase(unittest.TestCase):
             small.write_rows(self.folder, change(made) or made, name)
 
     def fails(self, *names: str) -> None:
-        self.assertEqual(set(names), failing(self.folder, self.evaluation), self.report())
+        found = failing(self.folder, self.evaluation)
+        if found != set(names):
+            self.fail(f"expected {set(names)}, got {found}: {self.report()}")
 
     def report(self) -> str:
         return str(verify.render("", list(checks_of(self.folder, self.evaluation).values()), []))
@@ -350,7 +352,7 @@ class HostileEvidence(ReceiptCase):
 
     def told(self, check: str) -> str:
         found = checks_of(self.folder, self.evaluation)[check]
-        self.assertEqual(verify.FAIL, found.status, self.report())
+        self.assertEqual(verify.FAIL, found.status, found)
         return " ".join(found.lines)
 
     def test_a_gzip_bomb_is_refused(self) -> None:
@@ -360,7 +362,7 @@ class HostileEvidence(ReceiptCase):
                     for _ in range(70):
                         stream.write(piece)
                 found = checks_of(self.folder, self.evaluation)
-                self.assertTrue(any("bomb" in line for check in found.values() for line in check.lines), self.report())
+                self.assertTrue(any("bomb" in line for check in found.values() for line in check.lines), found)
 
     def test_one_endless_line_is_refused(self) -> None:
         with gzip.open(self.path("raw.jsonl.gz"), "wb", 1) as stream:
@@ -410,8 +412,9 @@ class HostileEvidence(ReceiptCase):
 
     def test_text_that_steers_a_terminal_is_shown_escaped(self) -> None:
         small.edit_json(self.folder, "manifest.json", lambda v: v.update(split="\x1b[2Jtest"))
-        self.assertNotIn("\x1b", self.report())
-        self.assertIn("\\x1b", self.report())
+        report = self.report()
+        self.assertNotIn("\x1b", report)
+        self.assertIn("\\x1b", report)
 
 
 def mutated(data: bytes, rng: random.Random) -> bytes:
