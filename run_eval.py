@@ -177,8 +177,11 @@ def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
 
-def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) -> Any:
-    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes."""
+def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, extra: tuple[str, ...] = ()) -> Any:
+    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes.
+
+    extra: rooms that only some commands need.
+    """
     import os
     import re
 
@@ -187,12 +190,13 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) ->
 
     def load_room(name: str) -> None:
         plain = places.pop(name)
-        for needed in re.findall(rb"^import (\w+)", inputs[plain], re.MULTILINE):
+        for needed in re.findall(rb"^(?:import|from) (\w+)", inputs[plain], re.MULTILINE):
             if needed.decode() in places:
                 load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
 
-    load_room("modes")
+    for name in ("modes", *extra):
+        load_room(name)
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:
@@ -328,6 +332,9 @@ def add_output(group: Any) -> None:
     group.add_argument("--gate", metavar="G", action="append", help="e.g. 'kappa>=0.6 @95': an exit code of 0, 1 or 4")
     group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
     group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
+    group.add_argument(
+        "--report", action="store_true", help="write report.html into the run too (with --rescore; --demo always does)"
+    )
     group.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
     group.add_argument("--all", action="store_true", help="with --freeze: also every folder of evals/")
     group.add_argument(
@@ -372,6 +379,8 @@ def check_options(parser: Any, options: Any) -> None:
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
     if bool(options.import_replies) != bool(options.arm_label):
         parser.error("--import-replies FILE and --arm-label NAME go together")
+    if options.report and not (options.rescore or options.demo):
+        parser.error("--report goes with --rescore RUN (--demo writes the page always)")
     if options.all and not options.freeze:
         parser.error("--all goes with --freeze")
 
@@ -396,7 +405,7 @@ def run(options: Any) -> int:
     if not (options.generate or options.resume):
         lock_offline()
     config, inputs = verified(folder)
-    modes = load_rooms(inputs, config, folder)
+    modes = load_rooms(inputs, config, folder, ("page",) if options.demo or options.report else ())
     result: int = modes.main(options, folder, config, inputs)
     return result
 

@@ -297,6 +297,7 @@ def work_off(
             run.config["_longest_request_bytes"] = generate.longest_request(job, job.items, run.config)
     journal = evidence.Journal(job.journal)
     work = generate.Generation(job, job.items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget)
+    work.mode_advice = "try another --output-mode: json_schema, json_object, tool or text"
     began = time.monotonic()
     with calling.interruptible(stop, received, voice):
         workers = calling.workers_of([run.arm for run in runs.values()], options)

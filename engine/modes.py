@@ -342,7 +342,16 @@ def taken_up(
 
 
 def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
-    return rescore(evaluation, options.rescore, options)
+    code = rescore(evaluation, options.rescore, options)
+    if options.report:
+        say(f"report: {write_report(options.rescore)}")
+    return code
+
+
+def write_report(folder: str) -> str:
+    """Write report.html into a scored run; returns its path. The room is only loaded for commands that make a page."""
+    path: str = sys.modules["page"].write_report(folder)
+    return path
 
 
 def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> int:
@@ -370,8 +379,9 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     if code:
         return code
     code = rescore(evaluation, folder, options)
+    path = write_report(folder)
     if options.format == "table":
-        print(f"\nrun: {folder}")
+        print(f"\nrun: {folder}\npage: {path}")
     return code
 
 
