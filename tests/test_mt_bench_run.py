@@ -41,8 +41,9 @@ def copy_toolkit(folder: str) -> None:
     shutil.copytree(os.path.join(made.ROOT, "evals"), os.path.join(folder, "evals"), ignore=ignored)
     for name in os.listdir(os.path.join(folder, "evals")):
         built = os.path.join(folder, "evals", name, "fixture.jsonl")
-        if os.path.exists(built):
-            os.unlink(built)
+        with open(os.path.join(folder, "evals", name, "eval.json"), encoding="utf-8") as stream:
+            if "build_hint" in json.load(stream) and os.path.exists(built):
+                os.unlink(built)
 
 
 def summary_of(folder: str) -> Any:
