@@ -256,7 +256,7 @@ class Items(Sequence[dict[str, Any]]):
 
 def no_items() -> Items:
     """The pairs of a fixture that is not there."""
-    return Items(b"", array("q"), array("q"), [])
+    return Items(b"", array("q"), array("q"), [], b"")
 
 
 def row_problems(row: Any) -> list[str]:
