@@ -218,8 +218,8 @@ def manifest_hash_problems(folder: foreign.Folder) -> list[str]:
     return [
         f"raw.jsonl.gz: manifest.json: {name}: expected {got}, got {foreign.shown(manifest[name])}"
         for name, got in found.items()
-        if manifest.get(name, got) != got
-    ]
+        if name in manifest and manifest[name] != got
+    ] + [f"manifest.json: field '{name}' is missing" for name in found if name not in manifest]
 
 
 def check_documents(state: State) -> Outcome:
@@ -467,13 +467,17 @@ def totals_problems(state: State) -> list[str]:
 
     Retries are left out: those of calls that failed and were asked again stand in the totals and in no row.
     """
-    totals, result, lines = need(state).manifest.get("totals"), recomputed(state), []
+    totals, result = dict(need(state).manifest.get("totals") or {}), recomputed(state)
+    lines = [
+        f"manifest.json: totals: {foreign.shown(name, 60)} is no arm" for name in totals if name not in result["arms"]
+    ]
     for name, arm in result["arms"].items():
-        said, cost = dict(dict(totals or {}).get(name) or {}), result["cost_usd"][name]["value"]
+        said, cost = dict(totals.get(name) or {}), result["cost_usd"][name]["value"]
         label = f"manifest.json: totals.{foreign.shown(name, 60)}"
-        stored = {key: said[key] for key in arm["replies"] if key in said}
-        found = differences(arm["replies"], stored, label)
-        lines += [each.line() for each in found if each.kind == "differs"]
+        served = {model: count for model, count in arm["served_models"].items() if model != "not said"}
+        fresh = {**arm["replies"], "served_models": served}
+        for key in (key for key in fresh if key in said):
+            lines += [each.line() for each in differences(fresh[key], said[key], f"{label}.{key}")]
         if "cost_usd" in said and not abs(said["cost_usd"] - cost) <= COST_TOLERANCE:
             lines.append(f"{label}.cost_usd: expected {cost:.6f}, got {foreign.shown(said['cost_usd'], 40)}")
     return lines
