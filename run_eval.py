@@ -166,10 +166,13 @@ def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, An
     return lines
 
 
-def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not."""
+def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not.
+
+    skip_unbuilt: do without what the user has not built, as verifying somebody's receipt does: it brings its own.
+    """
     config, data = read_config(folder)
-    inputs = read_inputs(folder, config)
+    inputs = read_inputs(folder, config, skip_unbuilt)
     problems = pin_problems(inputs, config)
     if problems:
         problems.append("hint: undo the change, or pin it with: python3 -I run_eval.py --freeze")
@@ -437,7 +440,7 @@ def run(options: Any) -> int:
     options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
     if not (options.generate or options.resume):
         lock_offline(children=options.run_pinned_code)
-    config, inputs = verified(folder)
+    config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
     modes = load_rooms(inputs, config, folder, ("page",) if options.demo or options.report else ())
     result: int = modes.main(options, folder, config, inputs)
     return result

@@ -67,17 +67,22 @@ def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
 
 
 def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> evaluations.Evaluation:
-    """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
+    """The evaluation of some verified bytes; without pairs where the fixture is not built and not needed.
+
+    Raises: SettingError, EvidenceError.
+    """
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
-    items, warnings = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
-    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
+    found: tuple[evidence.Items, list[str]] = (evidence.no_items(), [])
+    if "fixture.jsonl" in inputs:
+        found = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {}) if name in inputs}
     config = {**config, "inputs": texts} if texts else config
     return evaluations.Evaluation(
         folder=folder,
         config=config,
-        items=items,
-        warnings=warnings,
+        items=found[0],
+        warnings=found[1],
         recipe=sys.modules["recipe"],
         check=sys.modules["check"],
         hashes={name: evidence.sha256(data) for name, data in inputs.items()},
