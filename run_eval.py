@@ -177,8 +177,11 @@ def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
 
-def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) -> Any:
-    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes."""
+def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, extra: tuple[str, ...] = ()) -> Any:
+    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes.
+
+    extra: rooms that only some commands need.
+    """
     import os
     import re
 
@@ -192,7 +195,8 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) ->
                 load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
 
-    load_room("modes")
+    for name in ("modes", *extra):
+        load_room(name)
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:
@@ -273,6 +277,11 @@ def build_parser() -> Any:
     mode.add_argument("--resume", metavar="RUN", help="ask only what is missing or failed in a run")
     mode.add_argument("--rescore", metavar="RUN", help="parse and score a run's replies again; prints the result")
     mode.add_argument("--import-replies", metavar="FILE", help="recorded judge replies, JSONL, become a run; offline")
+    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
+    mode.add_argument(
+        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
+    )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
     add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
@@ -288,6 +297,8 @@ def add_selection(group: Any) -> None:
     group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
     group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
+    group.add_argument("--run", metavar="RUN", help="the run of --import-batch, or an existing one for --export-batch")
+    group.add_argument("--batch-url", metavar="PATH", help="with --export-batch: what each line names as its url")
     group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
 
 
@@ -360,6 +371,12 @@ def check_options(parser: Any, options: Any) -> None:
         index, _, count = options.shard.partition("/")
         if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
+    if options.import_batch and not options.run:
+        parser.error("--import-batch needs --run RUN, the run that --export-batch made or was given")
+    if options.run and not (options.import_batch or options.export_batch):
+        parser.error("--run goes with --export-batch or --import-batch")
+    if options.batch_url and not options.export_batch:
+        parser.error("--batch-url goes with --export-batch")
     if bool(options.import_replies) != bool(options.arm_label):
         parser.error("--import-replies FILE and --arm-label NAME go together")
     if options.all and not options.freeze:
@@ -383,12 +400,19 @@ def run(options: Any) -> int:
     if options.freeze:
         folders = [folder] + (evaluation_folders() if options.all else [])
         return freeze(list(dict.fromkeys(folders)), options)
-    if not (options.generate or options.resume):
+    if not (options.generate or options.resume or options.probe):
         lock_offline()
     config, inputs = verified(folder)
-    modes = load_rooms(inputs, config, folder)
+    modes = load_rooms(inputs, config, folder, rooms_of(options))
     result: int = modes.main(options, folder, config, inputs)
     return result
+
+
+def rooms_of(options: Any) -> tuple[str, ...]:
+    """Rooms that only the chosen mode needs."""
+    if options.export_batch or options.import_batch:
+        return ("batch_modes",)
+    return ("probe",) if options.probe else ()
 
 
 def evaluation_folders() -> list[str]:

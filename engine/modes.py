@@ -16,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import batch
 import client
 import controls
 import evaluation as evaluations
@@ -425,7 +426,7 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
     with evidence.Lock(folder):
         callers = callers_of(arms, evaluation.config, options, stop)
         runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
-        warn(warnings)
+        warn(warnings + batch.outstanding(manifest, runs))
         say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
         code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
     print(folder)
@@ -514,6 +515,10 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "resume": main_resume,
         "rescore": main_rescore,
         "import_replies": main_import,
+        # rooms that are only loaded for their own mode
+        "probe": lambda *given: sys.modules["probe"].main_probe(*given),
+        "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
+        "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
     }
     mode = next(name for name in modes if getattr(options, name))
     try:
