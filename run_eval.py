@@ -335,6 +335,8 @@ def add_output(group: Any) -> None:
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
+    group.add_argument("--level", type=percent, metavar="P", help="of the intervals, e.g. 90 (default: as frozen)")
+    group.add_argument("--gate", metavar="G", action="append", help="e.g. 'kappa>=0.6 @95': an exit code of 0, 1 or 4")
     group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
     group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
     group.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
@@ -356,6 +358,14 @@ def positive(text: str) -> float:
     """A finite number above 0, for argparse."""
     value = float(text)
     if not 0 < value < 1e12:
+        raise ValueError
+    return value
+
+
+def percent(text: str) -> float:
+    """A percentage above 0 and below 100, for argparse."""
+    value = float(text)
+    if not 0 < value < 100:
         raise ValueError
     return value
 

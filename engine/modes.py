@@ -21,6 +21,7 @@ import client
 import controls
 import evaluation as evaluations
 import evidence
+import gates
 import generate
 import imported
 import plan
@@ -38,6 +39,7 @@ DEFAULT_CONCURRENCY = 4
 SECONDS_A_CALL = 20.0  # a slow judge's reply: what the default number of workers is worked out for
 HANDLED = (
     evidence.EvidenceError,
+    gates.GateError,
     evaluations.SettingError,
     generate.JournalError,
     generate.NotComplete,
@@ -460,10 +462,13 @@ def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> in
     result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
     print(tables.render(result, options), end="")
     warn(problems)
+    code, lines = gates.check(result, [gates.parse_gate(text) for text in options.gate or []])
+    for line in lines:
+        say(f"{PROGRAM}: {line}")
     if manifest["status"] != "complete":
         error(f"{folder}: the run is not complete", "resume with: " + command(evaluation, "--resume", folder))
         return 3
-    return 1 if problems else 0
+    return 1 if problems else code
 
 
 def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -522,6 +527,8 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
     }
     mode = next(name for name in modes if getattr(options, name))
     try:
+        for text in options.gate or []:
+            gates.parse_gate(text)  # a mistyped gate is told before anything is spent
         return modes[mode](build_evaluation(folder, config, inputs), options)
     except HANDLED as problem:
         error(str(problem), getattr(problem, "hint", None))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from functools import cached_property
 from typing import Any
 
 import agreement
@@ -98,7 +99,8 @@ def bootstrap_settings(config: dict[str, Any], options: Any) -> dict[str, Any]:
     """Seed, resamples and level of the intervals: as frozen, or as asked for on the command line."""
     settings = {"resamples": 10_000, "level": 0.95, **config.get("bootstrap", {})}
     seed = config.get("seed", 0) if options.seed is None else options.seed
-    return {"seed": seed, "resamples": options.bootstrap or settings["resamples"], "level": settings["level"]}
+    level = settings["level"] if options.level is None else options.level / 100
+    return {"seed": seed, "resamples": options.bootstrap or settings["resamples"], "level": level}
 
 
 class People:
@@ -217,10 +219,14 @@ class Pass:
         pairs = [(first, second) for i, first in enumerate(names) for second in names[i + 1 :]]
         return [pair for pair in pairs if not all(name.startswith("control-") for name in pair)]
 
+    @cached_property
+    def questions(self) -> list[str | int]:
+        """The question of every item; an item without one is a question of its own."""
+        return [cluster if cluster is not None else place for place, cluster in enumerate(self.clusters)]
+
     @property
     def shares_questions(self) -> bool:
-        counts = Counter(cluster for cluster in self.clusters if cluster is not None)
-        return any(count > 1 for count in counts.values())
+        return len(set(self.questions)) < len(self.clusters)
 
 
 OTHER = "|other rule"  # the same arm read by the decision rule that does not lead
@@ -321,7 +327,7 @@ def position_result(work: Pass, name: str, estimates: dict[Any, Any]) -> dict[st
     table = work.tables[name]
     per_item = [list(table.pairs(place)) for place in range(table.n_items)]
     found = agreement.position_bias([pair for pairs in per_item for pair in pairs], work.level)
-    test = agreement.position_test(per_item, work.clusters)
+    test = agreement.position_test(per_item, work.questions)
     shown = {**found._asdict(), "wilson": [found.wilson.low, found.wilson.high]}
     interval = estimates[name, "position_consistency"].interval
     return {**shown, "pc_low": interval.low, "pc_high": interval.high, "item_p": test.p, "item_nonzero": test.nonzero}
@@ -382,7 +388,7 @@ def comparison(
 ) -> dict[str, Any]:
     """Two arms on the same items: the difference, the items behind it, the test, and the verdict with its reason."""
     metric = work.config.get("headline", {}).get("metric", "kappa")
-    paired = agreement.paired(work.gold, work.labels[first], work.labels[second], work.clusters)
+    paired = agreement.paired(work.gold, work.labels[first], work.labels[second], work.questions)
     shown = {name: of_estimate(estimates[first, second, name]) for name in COMPARED}
     key = metric if metric in COMPARED else "kappa"
     ranges = [spread_of(result["repeats"][arm], key) for arm in (first, second)]
@@ -404,6 +410,7 @@ def comparison(
         "ranges": ranges,
         "verdict": verdict.verdict,
         "why": verdict.reason,
+        "by": compared_by_level(work, first, second),
     }
 
 
@@ -427,6 +434,30 @@ def comparisons(work: Pass, estimates: dict[Any, Any], result: dict[str, Any]) -
     return found
 
 
+def compared_by_level(work: Pass, first: str, second: str) -> dict[str, Any]:
+    """dimension -> level -> how two arms differ there; exploratory, so p is adjusted (BH) and no winner is named."""
+    found: dict[str, Any] = {}
+    for dimension in work.dimensions:
+        levels = sorted({level for each in work.levels for level in each[dimension]})
+        shown = {level: compared_at(work, first, second, dimension, level) for level in levels}
+        adjusted = agreement.adjust([entry["p"] for entry in shown.values()], "bh")
+        for entry, p in zip(shown.values(), adjusted):
+            entry["p_bh"] = p
+        if len(shown) > 1:
+            found[dimension] = shown
+    return found
+
+
+def compared_at(work: Pass, first: str, second: str, dimension: str, level: str) -> dict[str, Any]:
+    """Two arms on the pairs of one level: better, tie, worse, difference in agreement, p."""
+    places = [place for place, levels in enumerate(work.levels) if level in levels[dimension]]
+    columns = [[column[place] for place in places] for column in (work.gold, work.labels[first], work.labels[second])]
+    paired = agreement.paired(columns[0], columns[1], columns[2], [work.questions[place] for place in places])
+    difference = (paired.better - paired.worse) / paired.n if paired.n else None
+    counts = {"better": paired.better, "tie": paired.tie, "worse": paired.worse, "n": paired.n}
+    return {**counts, "difference": difference, "p": paired.p}
+
+
 # === By category and the like ===
 
 
@@ -434,7 +465,7 @@ def level_figures(work: Pass, dimension: str, level: str, estimates: dict[Any, A
     """One level of one dimension, per arm: counts always, kappa only where there are pairs enough for it."""
     places = [place for place, levels in enumerate(work.levels) if level in levels[dimension]]
     gold = [work.gold[place] for place in places]
-    questions = len({work.clusters[place] or f"item {place}" for place in places})
+    questions = len({work.questions[place] for place in places})
     both = len({label for label in gold if label in ("A", "B")}) == 2
     shown: dict[str, Any] = {}
     for name in work.tables:
@@ -557,7 +588,7 @@ def summarise(
         "status": manifest["status"],
         "split": manifest["split"],
         "items": len(items),
-        "questions": len({cluster or f"item {i}" for i, cluster in enumerate(work.clusters)}),
+        "questions": len(set(work.questions)),
         "no_consensus": sum(gold is None for gold in work.gold),
         "repeats_run": manifest["repeats"],
         "decision": work.rule,

@@ -249,6 +249,30 @@ def comparison_section(result: dict[str, Any]) -> Section | None:
     return "Judges against each other", head, body, ["tie: not separated by this data, never 'equal'"]
 
 
+def compared_level_sections(result: dict[str, Any]) -> list[Section]:
+    """Where two judges differ; exploratory."""
+    found: list[Section] = []
+    for entry in result["comparisons"]:
+        for dimension, levels in entry.get("by", {}).items():
+            body = [
+                (
+                    level,
+                    f"{shown['better']}/{shown['tie']}/{shown['worse']}",
+                    number(shown["difference"]),
+                    p_value(shown["p_bh"]),
+                )
+                for level, shown in levels.items()
+            ]
+            head = (dimension, "better/tie/worse", "difference in agreement", "p, BH-adjusted")
+            found.append((f"{entry['a']} - {entry['b']} by {dimension} (exploratory)", head, body, []))
+    return found
+
+
+def by_sections(result: dict[str, Any]) -> list[Section]:
+    """Everything that is broken down by category and the like."""
+    return level_sections(result) + compared_level_sections(result)
+
+
 def people_section(result: dict[str, Any]) -> Section | None:
     """How far people agree, and each judge on the same terms."""
     human = result["human"]
@@ -344,7 +368,7 @@ def sections(result: dict[str, Any], by: bool) -> list[Section]:
         return [*own_sections(result), score_section(result), *(score_levels(result) if by else [])]
     found = [judges_section(result), comparison_section(result), people_section(result)]
     found += [bias_section(result), beside_section(result), repeats_section(result)]
-    return [part for part in found if part] + own_sections(result) + (level_sections(result) if by else [])
+    return [part for part in found if part] + own_sections(result) + (by_sections(result) if by else [])
 
 
 # === Forms ===

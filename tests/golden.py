@@ -1,6 +1,6 @@
 """Runs a file of golden values through the statistics and says how many pass.
 
-    python3 tests/golden.py GOLDEN.json [--verbose]
+    python3 tests/golden.py GOLDEN.json
 
 Reads the one file named; prints each failing case and then `N passed, N failed`. Exit code 0 if none failed, 1
 otherwise. The schema is `judge-agreement-golden/1`: cases of {id, estimator, input, expect, tol}. Only the keys in
@@ -220,10 +220,10 @@ def bootstrap_rows(case: Case) -> Iterable[tuple[Any, Sequence[Any], Any, Any]]:
 
 def bootstrap(case: Case) -> Result:
     """estimate, units, lo, hi, bca_lo, bca_hi, undefined_share"""
-    sampler = agreement.Resampler(seed=case.get("seed", 1), name="golden")
-    for gold, labels, cluster, stratum in bootstrap_rows(case):
-        if gold is None or None in labels:
-            continue
+    rows = [row for row in bootstrap_rows(case) if row[0] is not None and None not in row[1]]
+    seen = {agreement.canonical(label) for gold, labels, *_ in rows for label in (gold, *labels)}
+    sampler = agreement.Resampler(seed=case.get("seed", 1), name="golden", q=case.get("q") or max(2, len(seen)))
+    for gold, labels, cluster, stratum in rows:
         sampler.add(gold, {f"judge{i}": label for i, label in enumerate(labels)}, cluster=cluster, stratum=stratum)
     n_judges = len(case["cells"][0]) - 2 if "cells" in case else len(case["preds"])
     key = (*(f"judge{i}" for i in range(n_judges)), case.get("metric") or "kappa")
@@ -309,12 +309,17 @@ def differences(expected: Any, got: Any, tolerance: float, where: str = "") -> I
         yield f"{where}: expected {expected!r}, got {got!r}"
 
 
+def case_failures(case: Mapping[str, Any]) -> list[str]:
+    """What does not match in one case; a crash is a mismatch, so that the other cases still run."""
+    try:
+        return list(differences(case["expect"], evaluate(case["estimator"], case["input"]), case["tol"]))
+    except Exception as error:
+        return [f"raised {type(error).__name__}: {error}"]
+
+
 def failures(document: Mapping[str, Any]) -> dict[str, list[str]]:
     """Case id -> what does not match, for every case of a golden file; empty lists for the passing ones."""
-    return {
-        case["id"]: list(differences(case["expect"], evaluate(case["estimator"], case["input"]), case["tol"]))
-        for case in document["cases"]
-    }
+    return {case["id"]: case_failures(case) for case in document["cases"]}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -226,6 +226,10 @@ class GoldenTests(unittest.TestCase):
             with self.subTest(expected=expected, got=got):
                 self.assertTrue(list(golden.differences(expected, got, 1e-9)))
 
+    def test_a_case_that_crashes_is_a_failed_case(self) -> None:
+        case = {"id": "x", "estimator": "cohen_kappa", "input": {"gold": ["A"], "pred": ["?"]}, "expect": {}, "tol": 0}
+        self.assertEqual(len(golden.failures({"cases": [case]})["x"]), 1)
+
 
 # === Slow definitions ===
 
@@ -495,8 +499,8 @@ class BootstrapTests(unittest.TestCase):
         alone = sampler_of([(*row[:3], None) for row in random_rows(8, 3000, 60)]).estimates([BOTH], bca=True)[BOTH]
         self.assertEqual(clustered.interval[:2], (0.057709900100640574, 0.27039986333373656))
         self.assertEqual(clustered.bca[:2], (0.0627053613349834, 0.27784807063005573))
-        self.assertEqual(alone.interval[:2], (0.17600573489319365, 0.23557993910008984))
-        self.assertEqual(alone.bca[:2], (0.17606235353648708, 0.23589934921744712))
+        self.assertEqual(alone.interval[:2], (0.17514673212943815, 0.2335813622416046))
+        self.assertEqual(alone.bca[:2], (0.17655897233502038, 0.23490318452208628))
 
     def test_swapping_arms_turns_the_signs(self) -> None:
         rows = random_rows(9, 120, 24)
