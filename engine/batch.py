@@ -129,13 +129,14 @@ class Splitter:
         yield self.head
         while self.waiting is not None and len(self.indexes) < self.limit.requests:
             index, line = self.waiting
-            if self.size + len(line) + len(self.comma) > self.limit.size:
+            piece = (self.comma if self.indexes else b"") + line
+            if self.size + len(piece) > self.limit.size:
                 if not self.indexes:
                     raise BadLine(f"one request has {len(line)} bytes; a batch file may have {self.limit.size}")
                 break
-            yield (self.comma if self.indexes else b"") + line
+            yield piece
             self.indexes.append(index)
-            self.size += len(line) + len(self.comma)
+            self.size += len(piece)
             self.waiting = next(self.lines, None)
         yield self.tail
 
