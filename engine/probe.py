@@ -34,13 +34,15 @@ QUIRKS: dict[str, dict[str, Any]] = {
     "reasoning": {"omit": ["reasoning_effort"]},
     "parallel_tool_calls": {"omit": ["parallel_tool_calls"]},
 }
+UNREACHABLE = ("connection", "tls", "certificate", "proxy", "timeout", "redirect", "auth", "no_credit", "http_404")
 ORDER = ("forced", "works")  # a mode the server enforces comes before one that the judge follows of its own accord
 
 
 class Finding(NamedTuple):
     """What became of one output mode.
 
-    state: forced (enforced by the server) | works (the judge follows when asked) | ignored | refused | failed.
+    state: forced (enforced by the server) | works (the judge follows when asked) | ignored | refused | failed |
+    unreachable (no connection, no such model, a key that is not accepted: nothing about the mode).
     """
 
     mode: str
@@ -148,8 +150,11 @@ class Prober:
 
 def refusal(outcome: client.Outcome) -> tuple[str, str]:
     """(state, why) of a mode that got no reply."""
+    why = outcome.text or str(outcome.code)
+    if outcome.code in UNREACHABLE:
+        return "unreachable", f"{why} ({outcome.hint})" if outcome.hint else why
     refused = outcome.state == "invalid" or (outcome.http_status is not None and 400 <= outcome.http_status < 500)
-    return "refused" if refused else "failed", outcome.text or str(outcome.code)
+    return "refused" if refused else "failed", why
 
 
 def gist(outcome: client.Outcome, verdict: dict[str, Any]) -> str:
@@ -176,8 +181,8 @@ def findings_of(prober: Prober, config: dict[str, Any]) -> list[Finding]:
         if mode == "json_object" and prober.given.get("format") == "anthropic":
             continue  # the dialect has none
         found.append(prober.probe(mode, strict))
-        if found[-1].state == "failed" and len(found) == 1:
-            break  # not reached, wrong key, no such model: the others would say the same
+        if found[-1].state == "unreachable":
+            break  # the other modes would say the same
         if mode in ("tool", "required") and not strict and "unusable arguments" in found[-1].text:
             found.append(prober.probe(mode, True))
     return found
@@ -223,11 +228,8 @@ def lines_of(name: str, arm: dict[str, Any], found: list[Finding], chosen: Findi
     lines += [f"  the endpoint needs {json.dumps({key: value})}" for key, value in quirks.items()]
     if chosen is None:
         return [*lines, "  no output mode gives a verdict here"]
-    return [
-        *lines,
-        "  arm entry to use:",
-        f"  {json.dumps(name)}: {json.dumps(entry_of(arm, chosen), ensure_ascii=False)}",
-    ]
+    shown = json.dumps(entry_of(arm, chosen), ensure_ascii=False)
+    return [*lines, f"  use the mode {chosen.mode}; arm entry for eval.json:", f"  {json.dumps(name)}: {shown}"]
 
 
 def as_data(arm: dict[str, Any], found: list[Finding], chosen: Finding | None) -> dict[str, Any]:
@@ -265,7 +267,7 @@ def main_probe(evaluation: evaluations.Evaluation, options: Any) -> int:
         found = findings_of(Prober(call, evaluation.recipe, evaluation.config, arm.settings), evaluation.config)
         chosen = best(found)
         data[arm.name] = as_data(arm.settings, found, chosen)
-        code = max(code, 0 if chosen else 3 if found[0].state == "failed" else 1)
+        code = max(code, 0 if chosen else 3 if found[-1].state == "unreachable" else 1)
         if options.format != "json":
             print("\n".join(lines_of(arm.name, arm.settings, found, chosen)), flush=True)
     if options.format == "json":
