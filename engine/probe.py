@@ -34,7 +34,18 @@ QUIRKS: dict[str, dict[str, Any]] = {
     "reasoning": {"omit": ["reasoning_effort"]},
     "parallel_tool_calls": {"omit": ["parallel_tool_calls"]},
 }
-UNREACHABLE = ("connection", "tls", "certificate", "proxy", "timeout", "redirect", "auth", "no_credit", "http_404")
+UNREACHABLE = (
+    "connection",
+    "tls",
+    "certificate",
+    "proxy",
+    "timeout",
+    "redirect",
+    "auth",
+    "no_credit",
+    "not_found",
+    "proxy_auth",
+)
 ORDER = ("forced", "works")  # a mode the server enforces comes before one that the judge follows of its own accord
 
 
