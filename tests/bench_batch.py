@@ -20,6 +20,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import batch_service as service
+from fault_server import judge
 from rooms import ROOT
 
 
@@ -34,7 +35,7 @@ def run(folder: str, *arguments: str) -> tuple[float, str]:
 def answers(folder: str) -> list[dict[str, Any]]:
     """A results line for every request, from one reply that only differs in its id: the service's time is not ours."""
     requests = service.requests_of(os.path.join(folder, "batch.jsonl"))
-    first = service.answer_one(service.judge(), 1, requests[0])
+    first = service.answer_one(judge(), 1, requests[0])
     return [{**first, "custom_id": line["custom_id"]} for line in reversed(requests)]
 
 
