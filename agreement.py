@@ -1588,6 +1588,20 @@ def spearman(x: Sequence[float], y: Sequence[float]) -> float | None:
     return GradeCells(list(zip(x, y))).measures([1] * len(x))["spearman"]
 
 
+def spearman_interval(rho: float | None, n: int, level: float = 0.95) -> Interval:
+    """The interval of Spearman's correlation of n independent items, by Fisher's z with the spread it has for ranks.
+
+    None: no_items for an undefined rho or fewer than 4 items, degenerate_resamples at -1 and 1.
+    Source: Bonett & Wright 2000, Psychometrika 65:23.
+    """
+    if rho is None or n < 4:
+        return Interval(None, None, "no_items", "fisher")
+    if abs(rho) >= 1 - EPSILON:
+        return Interval(None, None, "degenerate_resamples", "fisher")
+    half = z_value(level) * math.sqrt((1 + rho * rho / 2) / (n - 3))
+    return Interval(math.tanh(math.atanh(rho) - half), math.tanh(math.atanh(rho) + half), None, "fisher")
+
+
 JointCell = tuple[tuple[float, Grade] | None, ...]  # one item's (human, judge) scores for every arm, None = missing
 
 

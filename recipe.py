@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 # === Constants ===
@@ -25,25 +26,24 @@ MODES = ("tool", "required", "json_schema", "json_object", "text")
 EMPTY_ANSWER = "[this answer is empty]"  # an explicit mark, so that an empty side is not read as a formatting slip
 
 JSON_INSTRUCTION = (
-    ' Reply with one JSON object and nothing else: {"choice": "A", "B" or "equal", "reason": one short sentence}.'
+    ' Reply with one JSON object and nothing else: {"choice": "A", "B" or "equal", "reason": the sentence}.'
 )
 TEXT_INSTRUCTION = (
-    " Give one short sentence of reason, then end with a line that holds only your verdict:"
+    " Write the reason first, then end with a line that holds only your verdict:"
     " [[A]] if A is better, [[B]] if B is better, [[C]] if they are equally good."
 )
 
 # Zero-width characters and the byte order mark: models put them around a label, they carry no meaning.
 INVISIBLE = "\u200b\u200c\u200d\u2060\ufeff"
 
-# One mark, nothing else but emphasis, blanks and a full stop: matches "**[[B]]**." and refuses "not [[B]]".
-MARK_LINE = re.compile(r"[\s*_`#>]*\[\[([ABC])\]\][\s*_`.]*")
-MARK = re.compile(r"\[\[([ABC])\]\]")
 # A fence that encloses the whole text; an info word such as "json" may follow the opening fence.
 WHOLE_FENCE = re.compile(r"```[A-Za-z0-9_-]*[ \t]*\r?\n?(.*?)\r?\n?[ \t]*```", re.DOTALL)
 FENCE_MARK = re.compile(r"```[A-Za-z0-9_-]*")
 THINK = re.compile(r"\s*<think(?:ing)?>", re.IGNORECASE)
 THINK_END = re.compile(r"</think(?:ing)?>", re.IGNORECASE)
-TOOL_CALL_TEXT = re.compile(r'<tool_call>|<function[=_]|"name"\s*:\s*"' + TOOL_NAME + '"', re.IGNORECASE)
+JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+MAX_DEPTH = 100  # levels of a verdict object; where a parser gives up by itself differs between Python versions
+TOOL_CALL_TEXT = r'<tool_call>|<function[=_]|"name"\s*:\s*"{name}"'  # a call that was written out as text
 
 
 # === Records ===
@@ -68,6 +68,22 @@ class Verdict(NamedTuple):
             "repaired": list(self.repaired),
             "hint": self.hint,
         }
+
+
+class Form(NamedTuple):
+    """What a verdict looks like: the tool that takes it, the decisive key, how its object is read, its text marks.
+
+    read: object -> (choice, the judge's words, repairs); raises Unusable. marks: text between [[ and ]] -> choice.
+    """
+
+    tool: str
+    key: str
+    read: Callable[[dict[str, Any]], tuple[str, str, tuple[str, ...]]]
+    marks: dict[str, str]
+
+    def mark(self) -> str:
+        """A pattern for one mark anywhere."""
+        return r"\[\[(" + "|".join(self.marks) + r")\]\]"
 
 
 class Unusable(Exception):
@@ -200,13 +216,24 @@ def objects_in(text: str, start: int) -> tuple[list[Any], str, tuple[str, ...]]:
     return found, text[position:], repaired
 
 
+def too_deep(text: str) -> bool:
+    """Whether brackets outside of strings nest deeper than any verdict does."""
+    if text.count("{") + text.count("[") <= MAX_DEPTH:
+        return False
+    depth = deepest = 0
+    for char in JSON_STRING.sub("", text):
+        depth += (char in "{[") - (char in "}]")
+        deepest = max(deepest, depth)
+    return deepest > MAX_DEPTH
+
+
 def cut_off(text: str, error: json.JSONDecodeError) -> bool:
     """Whether the text ends in the middle of a value, as a reply does that hit its token limit."""
     return error.msg.startswith("Unterminated string") or error.pos >= len(text.rstrip())
 
 
-def read_object(text: str, finish: object) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """The one object that a model's text holds, and the repairs made to find it.
+def read_object(text: str, finish: object, key: str = "choice") -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The one object that a model's text holds, and the repairs made to find it; key: what repeated ones must share.
 
     Raises: Unusable with bad_json, truncated, duplicate_key or multiple_verdicts.
     """
@@ -215,28 +242,30 @@ def read_object(text: str, finish: object) -> tuple[dict[str, Any], tuple[str, .
     if start < 0 and not text.startswith('"'):
         raise Unusable("truncated" if finish == "length" else "bad_json")
     start = 0 if text.startswith('"') else start
+    if too_deep(text):
+        raise Unusable("bad_json")
     try:
         values, rest, repaired = objects_in(text, start)
     except json.JSONDecodeError as error:
         raise Unusable("truncated" if finish == "length" or cut_off(text, error) else "bad_json") from None
     except (RecursionError, ValueError, MemoryError):
         raise Unusable("bad_json") from None
-    return one_object(values, text[:start], rest, repaired)
+    return one_object(values, text[:start], rest, repaired, key)
 
 
 def one_object(
-    values: list[Any], before: str, rest: str, repaired: tuple[str, ...]
+    values: list[Any], before: str, rest: str, repaired: tuple[str, ...], key: str
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """The single object meant by the values found and the text around them; see `read_object`."""
     if isinstance(values[0], str) and len(values) == 1 and not before and not rest:
-        inner = read_object(values[0], None) if values[0].lstrip().startswith("{") else None
+        inner = read_object(values[0], None, key) if values[0].lstrip().startswith("{") else None
         if inner is None or inner[1]:
             raise Unusable("bad_json")
         return inner[0], (*repaired, "double_encoded")
     if not all(isinstance(value, dict) for value in values):
         raise Unusable("bad_json")
     if len(values) > 1:
-        if any(value.get("choice") != values[0].get("choice") for value in values):
+        if any(value.get(key) != values[0].get(key) for value in values):
             raise Unusable("multiple_verdicts")
         repaired = (*repaired, "repeated_object")
     around = before + rest
@@ -263,6 +292,9 @@ def read_choice(arguments: dict[str, Any]) -> tuple[str, str, tuple[str, ...]]:
     if set(arguments) - {"choice", "reason"}:
         repaired = (*repaired, "extra_key")
     return choice, reason if isinstance(reason, str) else "", repaired
+
+
+CHOICE_FORM = Form(TOOL_NAME, "choice", read_choice, MARKS)
 
 
 # === Parts of a reply ===
@@ -316,18 +348,19 @@ def without_thoughts(text: str) -> tuple[str, tuple[str, ...]]:
 # === Parse ===
 
 
-def parse_tool(message: dict[str, Any], finish: object) -> Verdict:
-    """The verdict of the `grade` calls in a message; calls under another name are not read."""
+def parse_tool(message: dict[str, Any], finish: object, form: Form) -> Verdict:
+    """The verdict of the calls of the form's tool in a message; calls under another name are not read."""
     calls = message.get("tool_calls")
     calls = calls if isinstance(calls, list) else []
     functions = [call.get("function") for call in calls if isinstance(call, dict)]
-    grades = [f for f in functions if isinstance(f, dict) and f.get("name") == TOOL_NAME]
+    grades = [f for f in functions if isinstance(f, dict) and f.get("name") == form.tool]
     if not grades:
         if calls:
             raise Unusable("wrong_tool")
-        hint = "tool_call_in_content" if TOOL_CALL_TEXT.search(content_text(message)) else None
+        written_out = re.search(TOOL_CALL_TEXT.format(name=form.tool), content_text(message), re.IGNORECASE)
+        hint = "tool_call_in_content" if written_out else None
         raise Unusable(why_silent(message, finish, "no_tool_call"), hint)
-    verdicts = [parse_arguments(call.get("arguments"), finish) for call in grades]
+    verdicts = [parse_arguments(call.get("arguments"), finish, form) for call in grades]
     if len({verdict.choice for verdict in verdicts}) > 1:
         raise Unusable("multiple_verdicts")
     repaired = verdicts[0].repaired + (("repeated_call",) if len(grades) > 1 else ())
@@ -336,18 +369,18 @@ def parse_tool(message: dict[str, Any], finish: object) -> Verdict:
     return verdicts[0]._replace(repaired=repaired)
 
 
-def parse_arguments(arguments: object, finish: object) -> Verdict:
+def parse_arguments(arguments: object, finish: object, form: Form) -> Verdict:
     """The verdict in one call's arguments: an object as it is, or a text that holds one."""
     repaired: tuple[str, ...] = ()
     if isinstance(arguments, str):
-        arguments, repaired = read_object(arguments, finish)
+        arguments, repaired = read_object(arguments, finish, form.key)
     if not isinstance(arguments, dict):
         raise Unusable("bad_json")
-    choice, reason, more = read_choice(arguments)
+    choice, reason, more = form.read(arguments)
     return Verdict(choice, reason, None, repaired + more)
 
 
-def parse_json(message: dict[str, Any], finish: object) -> Verdict:
+def parse_json(message: dict[str, Any], finish: object, form: Form) -> Verdict:
     """The verdict in a message whose content is the JSON object itself."""
     text, repaired = without_thoughts(content_text(message))
     if not text.strip():
@@ -357,27 +390,30 @@ def parse_json(message: dict[str, Any], finish: object) -> Verdict:
         text, repaired = fence.group(1), (*repaired, "fence")
     if "{" not in text:
         raise Unusable(why_silent(message, finish, "no_verdict"))
-    arguments, more = read_object(text, finish)
-    choice, reason, last = read_choice(arguments)
+    arguments, more = read_object(text, finish, form.key)
+    choice, reason, last = form.read(arguments)
     return Verdict(choice, reason, None, repaired + more + last)
 
 
-def parse_text(message: dict[str, Any], finish: object) -> Verdict:
-    """The verdict mark of a text reply: alone on the last line, or the only mark there is."""
+def parse_text(message: dict[str, Any], finish: object, form: Form) -> Verdict:
+    """The verdict mark of a text reply: alone on the last line, or the only mark there is.
+
+    Alone means beside nothing but emphasis, blanks and a full stop: "**[[B]]**." is, "not [[B]]" is not.
+    """
     text, repaired = without_thoughts(content_text(message))
     lines = [line for line in text.split("\n") if line.strip()]
-    alone = MARK_LINE.fullmatch(lines[-1]) if lines else None
-    marks = set(MARK.findall(text))
+    alone = re.fullmatch(r"[\s*_`#>]*" + form.mark() + r"[\s*_`.]*", lines[-1]) if lines else None
+    marks = set(re.findall(form.mark(), text))
     if alone:
-        return Verdict(MARKS[alone.group(1)], text.strip(), None, repaired)
+        return Verdict(form.marks[alone.group(1)], text.strip(), None, repaired)
     if not marks or finish == "length":  # a reply that was cut may only have been weighing the mark it names
         raise Unusable(why_silent(message, finish, "no_verdict"))
     if len(marks) > 1:
         raise Unusable("conflicting_verdicts")
-    return Verdict(MARKS[marks.pop()], text.strip(), None, repaired)
+    return Verdict(form.marks[marks.pop()], text.strip(), None, repaired)
 
 
-def parse(reply: object, mode: str = "tool") -> dict[str, Any]:
+def parse(reply: object, mode: str = "tool", form: Form = CHOICE_FORM) -> dict[str, Any]:
     """What a judge's reply says, in shown positions; never raises.
 
     reply: a chat completion as decoded JSON, whatever it really is.
@@ -387,7 +423,7 @@ def parse(reply: object, mode: str = "tool") -> dict[str, Any]:
     reader = {"tool": parse_tool, "required": parse_tool, "text": parse_text}.get(mode, parse_json)
     try:
         message, finish = message_of(reply)
-        return reader(message, finish).as_dict()
+        return reader(message, finish, form).as_dict()
     except Unusable as problem:
         return Verdict("invalid", problem.code, problem.code, (), problem.hint).as_dict()
     except RecursionError:

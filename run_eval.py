@@ -190,7 +190,7 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, ex
 
     def load_room(name: str) -> None:
         plain = places.pop(name)
-        for needed in re.findall(rb"^import (\w+)", inputs[plain], re.MULTILINE):
+        for needed in re.findall(rb"^(?:import|from) (\w+)", inputs[plain], re.MULTILINE):
             if needed.decode() in places:
                 load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
@@ -339,6 +339,9 @@ def add_output(group: Any) -> None:
     group.add_argument("--gate", metavar="G", action="append", help="e.g. 'kappa>=0.6 @95': an exit code of 0, 1 or 4")
     group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
     group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
+    group.add_argument(
+        "--report", action="store_true", help="write report.html into the run too (with --rescore; --demo always does)"
+    )
     group.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
     group.add_argument("--all", action="store_true", help="with --freeze: also every folder of evals/")
     group.add_argument(
@@ -389,6 +392,8 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("--batch-url goes with --export-batch")
     if bool(options.import_replies) != bool(options.arm_label):
         parser.error("--import-replies FILE and --arm-label NAME go together")
+    if options.report and not (options.rescore or options.demo):
+        parser.error("--report goes with --rescore RUN (--demo writes the page always)")
     if options.all and not options.freeze:
         parser.error("--all goes with --freeze")
 
@@ -422,6 +427,8 @@ def rooms_of(options: Any) -> tuple[str, ...]:
     """Rooms that only the chosen mode needs."""
     if options.export_batch or options.import_batch:
         return ("batch_modes",)
+    if options.demo or options.report:
+        return ("page",)
     return ("probe",) if options.probe else ()
 
 

@@ -25,12 +25,17 @@ MARKS = {"A": "[[A]]", "B": "[[B]]", "equal": "[[C]]"}
 # === Choice ===
 
 
+def hashed(key: str) -> bytes:
+    """The bytes a coin or die is read from; text that is no UTF-8 has them too."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
+
+
 def choose(kind: str, first: str, second: str, coin_key: str) -> str:
     """The shown position a control picks: 'A' (first), 'B' (second) or 'equal'."""
     if kind == "first":
         return "A"
     if kind == "random":
-        return "A" if hashlib.sha256(coin_key.encode("utf-8")).digest()[0] & 1 else "B"
+        return "A" if hashed(coin_key)[0] & 1 else "B"
     if len(first) == len(second):
         return "equal"
     return "A" if len(first) > len(second) else "B"
@@ -46,14 +51,20 @@ def reply(kind: str, item: dict[str, Any], order: str, repeat: int, seed: object
         first, second = second, first
     key = json.dumps([seed, item["item_id"], order, repeat])
     choice = choose(kind, first, second, key)
+    return spoken(
+        kind, key, "grade", {"choice": choice, "reason": WORDS[kind]}, f"{WORDS[kind]}\n\n{MARKS[choice]}", mode
+    )
+
+
+def spoken(kind: str, key: str, tool: str, verdict: dict[str, Any], text: str, mode: str) -> dict[str, Any]:
+    """A chat completion that says a verdict in an output mode: by the tool, as JSON, or as the given text."""
     message: dict[str, Any] = {"role": "assistant", "content": None}
-    verdict = json.dumps({"choice": choice, "reason": WORDS[kind]})
     if mode in ("tool", "required"):
-        message["tool_calls"] = [{"type": "function", "function": {"name": "grade", "arguments": verdict}}]
+        message["tool_calls"] = [{"type": "function", "function": {"name": tool, "arguments": json.dumps(verdict)}}]
     else:
-        message["content"] = f"{WORDS[kind]}\n\n{MARKS[choice]}" if mode == "text" else verdict
+        message["content"] = text if mode == "text" else json.dumps(verdict)
     return {
-        "id": f"control-{hashlib.sha256(f'{kind} {key}'.encode()).hexdigest()[:20]}",
+        "id": f"control-{hashed(f'{kind} {key}').hex()[:20]}",
         "model": f"control-{kind}",
         "choices": [{"index": 0, "message": message, "finish_reason": "stop"}],
         "usage": {"prompt_tokens": 0, "completion_tokens": 0},  # a control reads no token, so zero is the true count

@@ -209,6 +209,7 @@ class Generation:
         self.bug: BaseException | None = None
         self.warnings: list[str] = []
         self.sent = 0
+        self.mode_advice = "try --output-mode json_schema or text (--probe tells which work)"
 
     # --- stopping ---
 
@@ -293,7 +294,7 @@ class Generation:
             if progress.silent_in_a_row == SAME_SILENCE:
                 self.warnings.append(
                     f"arm {name}: {SAME_SILENCE} replies in a row without a verdict ({kept['code']}): the server seems "
-                    "to ignore the output mode; try --output-mode json_schema or text (--probe tells which work)"
+                    f"to ignore the output mode; {self.mode_advice}"
                 )
         if progress.failed_in_a_row >= BREAKER:
             text = (kept["error"] or {}).get("text")

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import batch
+import calling
 import client
 import controls
 import evaluation as evaluations
@@ -24,6 +24,7 @@ import evidence
 import gates
 import generate
 import imported
+import messages
 import plan
 import providers
 import rescore as rescoring
@@ -32,11 +33,9 @@ import tables
 # === Constants ===
 
 PROGRAM = "run_eval"
-GRACE_S = 10.0  # how long requests in flight may still answer after the first Ctrl-C
-MAX_WARNINGS = 10
+VOICE = messages.Voice(PROGRAM)
+say, error, warn = messages.say, VOICE.error, VOICE.warn
 CONTROL_ARMS = ("control-longer", "control-first", "control-random")
-DEFAULT_CONCURRENCY = 4
-SECONDS_A_CALL = 20.0  # a slow judge's reply: what the default number of workers is worked out for
 HANDLED = (
     evidence.EvidenceError,
     gates.GateError,
@@ -51,24 +50,6 @@ class Usage(Exception):
 
 
 # === Messages ===
-
-
-def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
-
-
-def error(text: str, hint: str | None = None) -> None:
-    for line in text.split("\n"):
-        say(f"{PROGRAM}: error: {line}")
-    if hint:
-        say(f"hint: {hint}")
-
-
-def warn(lines: list[str]) -> None:
-    for line in lines[:MAX_WARNINGS]:
-        say(f"{PROGRAM}: warning: {line}")
-    if len(lines) > MAX_WARNINGS:
-        say(f"{PROGRAM}: warning: … and {len(lines) - MAX_WARNINGS} more")
 
 
 def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
@@ -115,27 +96,10 @@ def custom_settings(options: Any) -> dict[str, Any] | None:
         settings["output_mode"] = options.output_mode
     if options.strict:
         settings["strict"] = True
-    if options.omit:
-        settings["omit"] = options.omit.split(",")
-    if options.rename:
-        settings["rename"] = dict(pair.partition("=")[::2] for pair in options.rename)
-    if options.extra_body:
-        extra = evidence.parse_json(options.extra_body.encode("utf-8"), "--extra-body")
-        if not isinstance(extra, dict):
-            raise evaluations.SettingError(f"--extra-body: expected a JSON object, got {options.extra_body[:60]!r}")
-        settings["extra_body"] = extra
+    settings.update(calling.quirks_of(options))
     if options.price:
-        settings["price_usd_per_mtok"] = price_of(options.price)
+        settings["price_usd_per_mtok"] = calling.price_of(options.price)
     return settings
-
-
-def price_of(text: str) -> dict[str, float]:
-    """'2,0.1,10' as a price entry. Raises: SettingError."""
-    try:
-        fresh, cached, output = (float(part) for part in text.split(","))
-    except ValueError:
-        raise evaluations.SettingError(f"--price: expected IN,CACHED,OUT in US dollars, got {text!r}") from None
-    return {"input": fresh, "cached": cached, "output": output}
 
 
 def chosen_arms(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> list[evaluations.Arm]:
@@ -174,20 +138,6 @@ def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float
     return call
 
 
-def live_caller(arm: evaluations.Arm, options: Any, stop: threading.Event, key: str | None) -> Callable[..., Any]:
-    """A caller that asks the arm's endpoint, paced for all its workers together."""
-    pace = client.Pace(options.rpm or arm.settings.get("rpm"), arm.settings.get("tpm"), clock=time.monotonic)
-    timeouts = client.Timeouts()
-    if options.timeout:
-        timeouts = timeouts._replace(total_s=options.timeout)
-    judge = client.Client(arm.settings, key, pace=pace, stop=stop, timeouts=timeouts, name=arm.name)
-
-    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
-        return judge.call(payload)
-
-    return call
-
-
 def callers_of(
     arms: list[evaluations.Arm], config: dict[str, Any], options: Any, stop: threading.Event
 ) -> dict[str, Any]:
@@ -202,27 +152,8 @@ def callers_of(
             mode = "text" if config.get("tool_choice") is None else mode
             callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
             continue
-        variable = arm.settings.get("key_env")
-        key = os.environ.get(variable, "") if variable else None
-        if key is not None:
-            key = key.strip()
-            trouble = client.key_problem(key)
-            if trouble:
-                raise evaluations.SettingError(f"arm {arm.name}: environment variable {variable}: {trouble}")
-        callers[arm.name] = live_caller(arm, options, stop, key)
+        callers[arm.name] = calling.live_caller(arm, options, stop, calling.key_of(arm, os.environ))
     return callers
-
-
-def workers_of(arms: list[evaluations.Arm], options: Any) -> dict[str, int]:
-    """How many requests of each arm may be in flight: as asked, else what its pace can keep busy."""
-    found = {}
-    for arm in arms:
-        rpm = options.rpm or arm.settings.get("rpm")
-        suited = DEFAULT_CONCURRENCY if rpm is None else max(1, min(64, round(rpm / 60 * SECONDS_A_CALL + 0.5)))
-        if providers.is_loopback(arm.settings.get("endpoint", "")):
-            suited = 1  # most local servers answer one request at a time, and a queue there only times out
-        found[arm.name] = 1 if arm.control else options.concurrency or arm.settings.get("concurrency") or suited
-    return found
 
 
 # === Manifest ===
@@ -273,45 +204,7 @@ def manifest_arms(manifest: dict[str, Any]) -> list[evaluations.Arm]:
     return arms
 
 
-# === Watching a run ===
-
-
-@contextlib.contextmanager
-def interruptible(stop: threading.Event, received: list[int]) -> Iterator[None]:
-    """SIGINT and SIGTERM set `stop`; a second one ends the process at once, with everything on disk kept."""
-
-    def handle(number: int, _: Any) -> None:
-        if received:
-            os._exit(130)
-        received.append(number)
-        stop.set()
-        say(f"\n{PROGRAM}: stopping: requests in flight may still answer; again to stop at once")
-
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-def wait(threads: list[threading.Thread], work: generate.Generation, options: Any, received: list[int]) -> None:
-    """Until all workers are done, showing progress; after a signal no longer than the grace time."""
-    shown = plan.ProgressLine(sys.stderr, time.monotonic, quiet=options.quiet)
-    deadline: float | None = None
-    while any(thread.is_alive() for thread in threads):
-        for thread in threads:
-            thread.join(0.05 if thread.is_alive() else 0)
-            if thread.is_alive():
-                break
-        warn(work.take_warnings())
-        shown.update(work.runs)
-        if received and deadline is None:
-            deadline = time.monotonic() + GRACE_S
-        if deadline is not None and time.monotonic() > deadline:
-            break
-    shown.close(work.runs)
-    warn(work.take_warnings())
+# === Asking ===
 
 
 def ask_all(
@@ -334,9 +227,9 @@ def ask_all(
     work = generate.Generation(
         evaluation, items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget
     )
-    with interruptible(stop, received):
-        workers = workers_of([run.arm for run in runs.values()], options)
-        wait(work.start(workers, options.by_item), work, options, received)
+    with calling.interruptible(stop, received, VOICE):
+        workers = calling.workers_of([run.arm for run in runs.values()], options)
+        calling.wait(work.start(workers, options.by_item), work, options, received, VOICE)
         with contextlib.suppress(OSError):
             journal.close()
     if work.bug is not None:
@@ -450,7 +343,16 @@ def taken_up(
 
 
 def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
-    return rescore(evaluation, options.rescore, options)
+    code = rescore(evaluation, options.rescore, options)
+    if options.report:
+        say(f"report: {write_report(options.rescore)}")
+    return code
+
+
+def write_report(folder: str) -> str:
+    """Write report.html into a scored run; returns its path. The room is only loaded for commands that make a page."""
+    path: str = sys.modules["page"].write_report(folder)
+    return path
 
 
 def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> int:
@@ -478,8 +380,9 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     if code:
         return code
     code = rescore(evaluation, folder, options)
+    path = write_report(folder)
     if options.format == "table":
-        print(f"\nrun: {folder}")
+        print(f"\nrun: {folder}\npage: {path}")
     return code
 
 
