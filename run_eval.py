@@ -401,6 +401,14 @@ def check_options(parser: Any, options: Any) -> None:
 # === Main ===
 
 
+def after_broken_pipe() -> int:
+    """The reader went away: what is left to say goes nowhere, so that Python has nothing to complain of at its end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
 def report_error(text: str) -> None:
     """One problem to stderr, each line on its own, hints marked as such."""
     for line in text.split("\n"):
@@ -486,13 +494,14 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     check_options(parser, options)
     try:
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
+        return code
     except PinError as error:
         report_error(str(error))
         return 1
     except BrokenPipeError:
-        sys.stdout = None  # the reader went away; nothing more can be said to it
-        return 141
+        return after_broken_pipe()
 
 
 if __name__ == "__main__":
