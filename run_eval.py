@@ -166,10 +166,13 @@ def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, An
     return lines
 
 
-def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not."""
+def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not.
+
+    skip_unbuilt: do without what the user has not built, as verifying somebody's receipt does: it brings its own.
+    """
     config, data = read_config(folder)
-    inputs = read_inputs(folder, config)
+    inputs = read_inputs(folder, config, skip_unbuilt)
     problems = pin_problems(inputs, config)
     if problems:
         problems.append("hint: undo the change, or pin it with: python3 -I run_eval.py --freeze")
@@ -177,8 +180,11 @@ def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
 
-def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) -> Any:
-    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes."""
+def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, extra: tuple[str, ...] = ()) -> Any:
+    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes.
+
+    extra: rooms that only some commands need.
+    """
     import os
     import re
 
@@ -187,12 +193,13 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) ->
 
     def load_room(name: str) -> None:
         plain = places.pop(name)
-        for needed in re.findall(rb"^import (\w+)", inputs[plain], re.MULTILINE):
+        for needed in re.findall(rb"^(?:import|from) (\w+)", inputs[plain], re.MULTILINE):
             if needed.decode() in places:
                 load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
 
-    load_room("modes")
+    for name in ("modes", *extra):
+        load_room(name)
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:
@@ -202,14 +209,19 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str) ->
 
 # === Network lock ===
 
-OFFLINE = ("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
+OFFLINE = ("socket.",)
+CHILDREN = ("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
 
 
-def lock_offline() -> None:
-    """From here on no connection, name look-up or child process: the interpreter itself refuses, whoever asks."""
+def lock_offline(children: bool = False) -> None:
+    """From here on no connection or name look-up, and no child process but those of --run-pinned-code.
+
+    The interpreter itself refuses, whoever asks. children: leave child processes possible.
+    """
+    refused = OFFLINE if children else OFFLINE + CHILDREN
 
     def refuse(event: str, _: Any) -> None:
-        if event.startswith(OFFLINE):
+        if event.startswith(refused):
             raise PermissionError(f"this mode is offline: {event} refused")
 
     sys.addaudithook(refuse)
@@ -274,11 +286,23 @@ def build_parser() -> Any:
     mode.add_argument("--rescore", metavar="RUN", help="parse and score a run's replies again; prints the result")
     mode.add_argument("--import-replies", metavar="FILE", help="recorded judge replies, JSONL, become a run; offline")
     mode.add_argument("--prune", type=int, metavar="KEEP", help="remove complete runs but the newest KEEP; asks first")
+    mode.add_argument("--receipt", metavar="RUN", help="a complete run as a folder that anybody can verify (--out DIR)")
+    mode.add_argument("--merge", metavar="RUN", nargs="+", help="join shards, or arms judged apart, into one run")
+    mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
+    mode.add_argument(
+        "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
+    )
+    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
+    mode.add_argument(
+        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
+    )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
     add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
     add_limits(parser.add_argument_group("pace and limits"))
     add_output(parser.add_argument_group("result"))
+    add_evidence(parser.add_argument_group("receipts"))
     return parser
 
 
@@ -289,6 +313,8 @@ def add_selection(group: Any) -> None:
     group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
     group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
+    group.add_argument("--run", metavar="RUN", help="the run of --import-batch, or an existing one for --export-batch")
+    group.add_argument("--batch-url", metavar="PATH", help="with --export-batch: what each line names as its url")
     group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
 
 
@@ -322,7 +348,9 @@ def add_limits(group: Any) -> None:
 
 
 def add_output(group: Any) -> None:
-    group.add_argument("--out", metavar="DIR", default="runs", help="where runs are written (default: ./runs)")
+    group.add_argument(
+        "--out", metavar="DIR", help="where runs are written (default: ./runs); with --receipt: its folder"
+    )
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
@@ -330,10 +358,26 @@ def add_output(group: Any) -> None:
     group.add_argument("--gate", metavar="G", action="append", help="e.g. 'kappa>=0.6 @95': an exit code of 0, 1 or 4")
     group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
     group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
+    group.add_argument(
+        "--report", action="store_true", help="write report.html into the run too (with --rescore; --demo always does)"
+    )
     group.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
     group.add_argument("--all", action="store_true", help="with --freeze: also every folder of evals/")
     group.add_argument(
         "--force", action="store_true", help="with --freeze: although a run on the old pins is incomplete"
+    )
+
+
+def add_evidence(group: Any) -> None:
+    group.add_argument("--pending", action="store_true", help="with --receipt: say that another arm will follow")
+    group.add_argument(
+        "--merge-baseline", metavar="RUN", nargs="+", help="with --receipt: join these runs to it, on the same pins"
+    )
+    group.add_argument(
+        "--expect", metavar="FIGURE=N", action="append", help="with --verify: a quoted figure, e.g. kappa=0.6154"
+    )
+    group.add_argument(
+        "--run-pinned-code", action="store_true", help="with --verify: also execute the receipt's own recipe and check"
     )
 
 
@@ -372,13 +416,33 @@ def check_options(parser: Any, options: Any) -> None:
         index, _, count = options.shard.partition("/")
         if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
+    if options.import_batch and not options.run:
+        parser.error("--import-batch needs --run RUN, the run that --export-batch made or was given")
+    if options.run and not (options.import_batch or options.export_batch):
+        parser.error("--run goes with --export-batch or --import-batch")
+    if options.batch_url and not options.export_batch:
+        parser.error("--batch-url goes with --export-batch")
     if bool(options.import_replies) != bool(options.arm_label):
         parser.error("--import-replies FILE and --arm-label NAME go together")
+    if options.report and not (options.rescore or options.demo):
+        parser.error("--report goes with --rescore RUN (--demo writes the page always)")
     if options.all and not options.freeze:
         parser.error("--all goes with --freeze")
+    if (options.pending or options.merge_baseline) and not options.receipt:
+        parser.error("--pending and --merge-baseline go with --receipt")
+    if (options.expect or options.run_pinned_code) and not options.verify:
+        parser.error("--expect and --run-pinned-code go with --verify")
 
 
 # === Main ===
+
+
+def after_broken_pipe() -> int:
+    """The reader went away: what is left to say goes nowhere, so that Python has nothing to complain of at its end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
 
 
 def report_error(text: str) -> None:
@@ -391,16 +455,61 @@ def run(options: Any) -> int:
     """Verify the pins, load the rooms, do what the mode says. Raises: PinError."""
     import os
 
-    folder = os.path.abspath(options.folder) if options.folder else home()
+    options.out_given, options.out = options.out, options.out or "runs"
+    folder = os.path.abspath(options.folder) if options.folder else folder_of(options)
     if options.freeze:
         folders = [folder] + (evaluation_folders() if options.all else [])
         return freeze(list(dict.fromkeys(folders)), options)
-    if not (options.generate or options.resume):
-        lock_offline()
-    config, inputs = verified(folder)
-    modes = load_rooms(inputs, config, folder)
+    options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
+    if not (options.generate or options.resume or options.probe):
+        lock_offline(children=options.run_pinned_code)
+    config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
+    modes = load_rooms(inputs, config, folder, rooms_of(options))
     result: int = modes.main(options, folder, config, inputs)
     return result
+
+
+def folder_of(options: Any) -> str:
+    """The evaluation that a given run or receipt is of, by its slug; this folder when none here has that slug."""
+    import os
+
+    several = options.merge or options.diff or [None]
+    given = options.rescore or options.resume or options.receipt or options.verify or several[0]
+    manifest = os.path.join(given, "manifest.json") if given else ""
+    if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
+        return home()
+    import json
+
+    slugs = []
+    for path in (manifest, *(os.path.join(folder, "eval.json") for folder in evaluation_folders())):
+        try:
+            slugs.append(json.loads(read_bytes(path)).get("slug"))
+        except (ValueError, AttributeError, RecursionError, PinError):
+            slugs.append(None)
+    wanted, known = slugs[0], slugs[1:]
+    return evaluation_folders()[known.index(wanted)] if wanted is not None and wanted in known else home()
+
+
+def git_history(folder: str) -> str | None:
+    """The commits that changed eval.json, with the blobs they put there; None without git or a repository."""
+    import subprocess
+
+    command = ["git", "-C", folder, "-c", "core.fsmonitor=false", "--no-pager", "log", "-m", "--full-history", "--raw"]
+    command += ["--no-abbrev", "--no-ext-diff", "--format=commit %H %ct", "--", "eval.json"]
+    try:
+        found = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.decode("utf-8", "replace")
+
+
+def rooms_of(options: Any) -> tuple[str, ...]:
+    """Rooms that only the chosen mode needs."""
+    if options.export_batch or options.import_batch:
+        return ("batch_modes",)
+    if options.demo or options.report:
+        return ("page",)
+    return ("probe",) if options.probe else ()
 
 
 def evaluation_folders() -> list[str]:
@@ -457,7 +566,9 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     check_options(parser, options)
     try:
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
+        return code
     except PinError as error:
         report_error(str(error))
         return 1
@@ -465,8 +576,7 @@ def main(argv: list[str] | None = None) -> int:
         report_error("interrupted")
         return 130
     except BrokenPipeError:
-        sys.stdout = None  # the reader went away; nothing more can be said to it
-        return 141
+        return after_broken_pipe()
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import io
 import json
 import os
 import re
+import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import evidence
 import messages
 import results
+import zstd
 
 # === Constants ===
 
@@ -44,7 +46,8 @@ REFERENCE_ASSERTS = (
     "similar",
     "starts-with",
 )
-ZSTD_HINT = "this Python reads no zstd; convert it with: inspect log convert FILE --to json --output-dir DIR"
+ZSTANDARD = 93  # compression method of a zip entry
+CONVERT_HINT = "inspect writes it as JSON with: inspect log convert FILE --to json --output-dir DIR"
 MAX_NAMED = 10
 
 
@@ -187,14 +190,29 @@ def inspect_log(path: str) -> tuple[dict[str, Any], list[Any]]:
         with zipfile.ZipFile(path) as log:
             if sum(entry.file_size for entry in log.infolist()) > results.MAX_BYTES:
                 raise results.FileProblem(f"{path}: is larger than {results.MAX_BYTES} bytes unpacked")
-            head = evidence.parse_json(log.read("header.json"), f"{path}: header.json")
+            head = evidence.parse_json(zip_entry(log, "header.json"), f"{path}: header.json")
             names = sorted(name for name in log.namelist() if name.startswith("samples/"))
-            samples = [evidence.parse_json(log.read(name), f"{path}: {name}") for name in names]
-    except NotImplementedError:
-        raise results.FileProblem(f"{path}: is packed with zstd", ZSTD_HINT) from None
-    except (zipfile.BadZipFile, KeyError, OSError) as error:
-        raise results.FileProblem(f"{path}: not a log of inspect-ai: {error}") from None
+            samples = [evidence.parse_json(zip_entry(log, name), f"{path}: {name}") for name in names]
+    except (zipfile.BadZipFile, zstd.BadData, NotImplementedError, KeyError, OSError) as error:
+        raise results.FileProblem(f"{path}: not a log of inspect-ai, or damaged: {error}", CONVERT_HINT) from None
     return need_object(head, f"{path}: header.json"), samples
+
+
+def zip_entry(log: Any, name: str) -> bytes:
+    """The content of one file of an archive, also of one packed with Zstandard, which zipfile reads from 3.14 on.
+
+    Raises: what zipfile raises, BadData.
+    """
+    entry = log.getinfo(name)
+    if entry.compress_type != ZSTANDARD:
+        return bytes(log.read(entry))
+    log.fp.seek(entry.header_offset)
+    head = log.fp.read(30)
+    log.fp.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), os.SEEK_CUR)
+    data = zstd.unpacked(log.fp.read(entry.compress_size), entry.file_size)
+    if zlib.crc32(data) != entry.CRC:
+        raise zstd.BadData(f"{name}: checksum expected {entry.CRC:08x}, got {zlib.crc32(data):08x}")
+    return data
 
 
 def inspect_sample(sample: dict[str, Any], found: Imported) -> None:

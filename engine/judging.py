@@ -299,6 +299,7 @@ def work_off(
     work = generate.Generation(
         job, job.items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget, meter
     )
+    work.mode_advice = "try another --output-mode: json_schema, json_object, tool or text"
     began = time.monotonic()
     with calling.interruptible(stop, received, voice):
         workers = calling.workers_of([run.arm for run in runs.values()], options)

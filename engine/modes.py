@@ -13,6 +13,7 @@ import sys
 import time
 from typing import Any
 
+import batch
 import callers
 import calling
 import evaluation as evaluations
@@ -24,6 +25,7 @@ import messages
 import plan
 import providers
 import prune
+import receipt_modes
 import rescore as rescoring
 import tables
 
@@ -64,17 +66,22 @@ def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
 
 
 def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> evaluations.Evaluation:
-    """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
+    """The evaluation of some verified bytes; without pairs where the fixture is not built and not needed.
+
+    Raises: SettingError, EvidenceError.
+    """
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
-    items, warnings = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
-    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
+    found: tuple[evidence.Items, list[str]] = (evidence.no_items(), [])
+    if "fixture.jsonl" in inputs:
+        found = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {}) if name in inputs}
     config = {**config, "inputs": texts} if texts else config
     return evaluations.Evaluation(
         folder=folder,
         config=config,
-        items=items,
-        warnings=warnings,
+        items=found[0],
+        warnings=found[1],
         recipe=sys.modules["recipe"],
         check=sys.modules["check"],
         hashes={name: evidence.sha256(data) for name, data in inputs.items()},
@@ -254,6 +261,8 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     items = selected(evaluation, options)
     ask = callers.callers_of(arms, evaluation, options)
     warn(evaluation.warnings + callers.token_lines(arms, items))
+    if options.generate:
+        receipt_modes.warn_before(evaluation, options)
     manifest = new_manifest(evaluation, options, arms, items)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())
     with evidence.Lock(folder):
@@ -302,7 +311,7 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
         ask = callers.callers_of(arms, evaluation, options)
         evidence.drop_leftovers(folder)
         runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
-        warn(warnings)
+        warn(warnings + batch.outstanding(manifest, runs))
         say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
         code = ask_all(evaluation, folder, manifest, items, runs, ask, options)
     print(folder)
@@ -324,17 +333,31 @@ def taken_up(
 
 
 def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
-    return rescore(evaluation, options.rescore, options)
+    code = rescore(evaluation, options.rescore, options)
+    if options.report:
+        say(f"report: {write_report(options.rescore)}")
+    return code
 
 
-def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> int:
-    """Parse and score a run's replies again, write scored rows and summary, print the result."""
+def write_report(folder: str) -> str:
+    """Write report.html into a scored run; returns its path. The room is only loaded for commands that make a page."""
+    path: str = sys.modules["page"].write_report(folder)
+    return path
+
+
+def rescore(
+    evaluation: evaluations.Evaluation, folder: str, options: Any, recorded: dict[str, Any] | None = None
+) -> int:
+    """Parse and score a run's replies again, write scored rows and summary, print the result.
+
+    recorded: judges of verified receipts, shown in the same tables and written nowhere.
+    """
     manifest = evidence.read_manifest(folder)
     if manifest["slug"] != evaluation.slug:
         raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
     items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
     result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
-    print(tables.render(result, options), end="")
+    print(tables.render(receipt_modes.with_recorded(result, recorded or {}), options), end="")
     warn(problems)
     code, lines = gates.check(result, [gates.parse_gate(text) for text in options.gate or []])
     for line in lines:
@@ -351,10 +374,13 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     code, folder = generate_run(evaluation, options, controls_here)
     if code:
         return code
-    code = rescore(evaluation, folder, options)
+    judges, notes, problems = receipt_modes.recorded_judges(evaluation, os.path.join(toolkit_home(), "receipts"))
+    code = rescore(evaluation, folder, options, judges)
+    path = write_report(folder)
+    warn(problems)
     if options.format == "table":
-        print(f"\nrun: {folder}")
-    return code
+        print("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}", f"page: {path}"]))
+    return code or int(bool(problems))
 
 
 def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -401,6 +427,7 @@ def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
     default = [name for name in ("pareto", "baseline") if name in evaluation.config["arms"]]
     arms = chosen_arms(evaluation, options, default or list(evaluation.config["arms"]))
     estimate = plan.estimate(evaluation, arms, selected(evaluation, options), options)
+    estimate["no_receipt"] = receipt_modes.planned_obstacles(evaluation, options)
     print(plan.render(estimate, options.format), end="")
     return 0
 
@@ -415,6 +442,14 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "rescore": main_rescore,
         "import_replies": main_import,
         "prune": main_prune,
+        "receipt": receipt_modes.main_receipt,
+        "merge": receipt_modes.main_merge,
+        "verify": receipt_modes.main_verify,
+        "diff": receipt_modes.main_diff,
+        # rooms that are only loaded for their own mode
+        "probe": lambda *given: sys.modules["probe"].main_probe(*given),
+        "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
+        "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
     }
     mode = next(name for name in modes if getattr(options, name) is not None and getattr(options, name) is not False)
     try:

@@ -19,6 +19,7 @@ import verdicts
 # === Constants ===
 
 DIMENSIONS = ("category", "fault", "difficulty")
+CROSSED = (("model_pair", "category"), ("fault", "category"), ("difficulty", "category"))  # the first that varies
 KAPPA_FLOOR = 30  # pairs below which a level shows no kappa
 QUESTION_FLOOR = 5  # questions below which a level shows counts only
 WARN_CLUSTERS = 15  # questions below which a cluster interval covers too little
@@ -480,8 +481,21 @@ def level_figures(work: Pass, dimension: str, level: str, estimates: dict[Any, A
         arm["n_questions"] = questions
         if questions < QUESTION_FLOOR:
             arm = {"agreement": {"k": k, "n": n}, "n_questions": questions}
+        arm["position"] = position_counts(work, name, places)
         shown[name] = arm
     return shown
+
+
+def position_counts(work: Pass, name: str, places: list[int]) -> dict[str, int]:
+    """Pairs (item and repeat) of some items by what the order did to them."""
+    found = agreement.position_bias(pair for place in places for pair in work.tables[name].pairs(place))
+    return {
+        "n": found.n,
+        "first": found.k_first,
+        "consistent": found.consistent,
+        "second": found.k_second,
+        "invalid": found.invalid,
+    }
 
 
 def by_dimension(work: Pass) -> dict[str, Any]:
@@ -495,6 +509,58 @@ def by_dimension(work: Pass) -> dict[str, Any]:
             found[dimension] = {
                 level: level_figures(work, dimension, level, groups[f"{dimension}={level}"]) for level in levels
             }
+    return found
+
+
+def crossed(work: Pass, items: Any) -> dict[str, Any] | None:
+    """Right and all per arm in every cell of two dimensions; None where none of the pairs of dimensions varies."""
+    rows = list(items)
+    for dimensions in CROSSED:
+        levels = [[levels_of(item, dimension) for item in rows] for dimension in dimensions]
+        if any(len({level for each in found for level in each}) < 2 for found in levels):
+            continue
+        places: dict[tuple[str, str], list[int]] = {}
+        for place, pair in enumerate(zip(*levels)):
+            for row in pair[0]:
+                for column in pair[1]:
+                    places.setdefault((row, column), []).append(place)
+        cells: dict[str, dict[str, Any]] = {}
+        for row, column in sorted(places):
+            chosen = places[row, column]
+            gold = [work.gold[place] for place in chosen]
+            counts = {name: hits(gold, [labels[place] for place in chosen]) for name, labels in work.labels.items()}
+            cells.setdefault(row, {})[column] = {name: {"k": k, "n": n} for name, (k, n) in counts.items()}
+        return {"rows": dimensions[0], "columns": dimensions[1], "cells": cells}
+    return None
+
+
+# === Models ===
+
+
+def standing(wins: Counter[str]) -> dict[str, Any]:
+    """Wins, ties, losses of one model, and its win rate with a tie as half a win; None without any of them."""
+    n = wins["won"] + wins["tied"] + wins["lost"]
+    rate = (wins["won"] + wins["tied"] / 2) / n if n else None
+    return {"won": wins["won"], "tied": wins["tied"], "lost": wins["lost"], "n": n, "rate": rate}
+
+
+def models_result(work: Pass, items: Any) -> dict[str, Any]:
+    """model -> how it stands by gold, and by each arm on the same pairs; empty where no models are named."""
+    labels = {"gold": work.gold, **work.labels}
+    tallies: dict[str, dict[str, Counter[str]]] = {}
+    for place, item in enumerate(items):
+        for side, other in (("A", "B"), ("B", "A")):
+            model = item.get(f"model_{side.lower()}")
+            if not model or work.gold[place] is None:
+                continue
+            outcome = {side: "won", other: "lost", "equal": "tied"}
+            tally = tallies.setdefault(model, {name: Counter() for name in labels})
+            for name, column in labels.items():
+                tally[name][outcome.get(str(column[place]), "none")] += 1
+    found = {}
+    for model, tally in sorted(tallies.items()):
+        gold = standing(tally.pop("gold"))
+        found[model] = {"gold": gold, "arms": {name: standing(wins) for name, wins in tally.items()}}
     return found
 
 
@@ -560,6 +626,24 @@ def disagreements(work: Pass, ids: list[str]) -> dict[str, list[str]]:
     }
 
 
+def confidently_wrong(work: Pass, ids: list[str]) -> dict[str, list[str]]:
+    """Per arm the ids where every reply, in both orders and all repeats, picks the answer that gold says is worse."""
+    worse = {"A": "B", "B": "A"}
+    found = {}
+    for name, table in work.tables.items():
+        found[name] = [
+            item_id
+            for place, (item_id, gold) in enumerate(zip(ids, work.gold))
+            if gold in worse and all(pair == picks(worse[gold]) for pair in table.pairs(place))
+        ]
+    return found
+
+
+def picks(answer: str) -> tuple[str, str]:
+    """The choices in shown positions, (original, swapped), of a judge that picks one answer in both orders."""
+    return ("A", "B") if answer == "A" else ("B", "A")
+
+
 # === The whole result ===
 
 
@@ -571,6 +655,7 @@ def usage_of(table: verdicts.ArmTable) -> dict[str, Any]:
         "replies_without": dict(sorted(table.tokens_unknown.items())),
         "retries": table.retries,
         "attempts_maybe_billed": table.maybe_billed,
+        "batch_replies": table.batched,
         "latency_ms": {"median": waits[len(waits) // 2], "max": waits[-1]} if waits else None,
     }
 
@@ -604,6 +689,8 @@ def summarise(
     people = People(items)
     result["human"] = people_result(work, people)
     result["by"] = by_dimension(work)
+    result["cross"] = crossed(work, items)
+    result["models"] = models_result(work, items)
     result["people_by"] = people_by_level(work, people)
     result["detectable"] = detectable(work, result["comparisons"], config)
     result["usage"] = {name: usage_of(table) for name, table in tables.items()}
@@ -613,6 +700,7 @@ def summarise(
     result["hashes"] = manifest["hashes"]
     result["config_hash"] = manifest["config_hash"]
     result["disagreements"] = disagreements(work, items.ids)
+    result["confidently_wrong"] = confidently_wrong(work, items.ids)
     result["warnings"] = warnings_of(work, result)
     return dict(rounded(result))
 

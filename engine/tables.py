@@ -417,10 +417,14 @@ def csv_rows(result: dict[str, Any]) -> Iterable[Sequence[Any]]:
                     yield (group, name, metric, *figures)
 
 
-def as_csv(result: dict[str, Any]) -> str:
+def csv_text(rows: Iterable[Sequence[Any]]) -> str:
     stream = io.StringIO()
-    csv.writer(stream, lineterminator="\n").writerows(csv_rows(result))
+    csv.writer(stream, lineterminator="\n").writerows(rows)
     return stream.getvalue()
+
+
+def as_csv(result: dict[str, Any]) -> str:
+    return csv_text(csv_rows(result))
 
 
 def disagreement_lines(result: dict[str, Any]) -> list[str]:

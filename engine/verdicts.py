@@ -47,6 +47,7 @@ class ArmTable:
         self.tokens: Counter[str] = Counter()
         self.tokens_unknown: Counter[str] = Counter()
         self.retries = self.maybe_billed = 0
+        self.batched = 0  # replies that came as lines of a batch's results
         self.cost = 0.0
         self.cost_unknown = 0
         self.latencies: array[int] = array("q")
@@ -102,14 +103,14 @@ class Reader:
         self.kinds: dict[str, Counter[Kind]] = {name: Counter() for name in arms}
         self.usages: dict[str, Counter[Usage]] = {name: Counter() for name in arms}
         self.problems: list[str] = []
-        self.cache: dict[Any, dict[str, str]] = {}
+        self.cache: dict[Any, dict[str, Any]] = {}
 
     @property
     def tables(self) -> dict[str, ArmTable]:
         """The arms' tables with all rows read so far counted."""
         for name, table in self.filled.items():
             fold_kinds(table, self.kinds[name])
-            fold_usages(table, self.usages[name], self.arms[name])
+            fold_usages(table, self.usages[name], self.arms[name], self.configs[name])
             self.kinds[name].clear()
             self.usages[name].clear()
         return self.filled
@@ -133,8 +134,8 @@ class Reader:
             return None
         return place
 
-    def verdict(self, kept: dict[str, Any], mode: str) -> dict[str, str]:
-        """{"choice", "reason"} of one kept reply, parsed again; the same reply text is parsed once."""
+    def verdict(self, kept: dict[str, Any], mode: str) -> dict[str, Any]:
+        """The verdict of one kept reply, parsed again; the same reply text is parsed once."""
         calls = kept.get("tool_calls")
         key = None
         call = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
@@ -145,11 +146,10 @@ class Reader:
                     return self.cache[key]
             except TypeError:  # a name that is no text
                 key = None
-        found = self.recipe.parse(rows.reply_of(kept), mode)
-        said = {"choice": found["choice"], "reason": found["reason"]}
+        found: dict[str, Any] = self.recipe.parse(rows.reply_of(kept), mode)
         if key is not None and len(self.cache) < CACHED_PARSES:
-            self.cache[key] = said
-        return said
+            self.cache[key] = found
+        return found
 
     def read(self, row: dict[str, Any], where: str) -> dict[str, Any] | None:
         """Take one raw row in; returns the tool_arguments as parsed again, or None when it is not of this run."""
@@ -170,7 +170,7 @@ class Reader:
                 self.problem(f"{where}: {order}: recorded {shown}, the kept reply says {short(said)}")
             kinds[kind_of(kept)] += 1
             if kept["state"] != "failed":
-                usages[usage_of(kept["usage"] or {})] += 1
+                usages[usage_of(kept)] += 1
                 if kept["latency_ms"] is not None:
                     table.latencies.append(kept["latency_ms"])
         return fresh
@@ -179,13 +179,14 @@ class Reader:
         """{"choice", "reason"} of one kept reply; the reason code for one that never came."""
         if kept["state"] == "failed" or kept.get("error"):
             return {"choice": "invalid", "reason": kept["code"]}
-        return self.verdict(kept, mode)
+        said = self.verdict(kept, mode)
+        return {"choice": said["choice"], "reason": said["reason"]}
 
 
 # === Counting replies that look alike ===
 
 Kind = tuple[Any, ...]  # state, code, hint, repairs, model, provider, retries, tries that may have been billed
-Usage = tuple[Any, ...]  # token counts in the order of rows.TOKEN_KINDS, None where unknown
+Usage = tuple[Any, ...]  # token counts in the order of rows.TOKEN_KINDS, None where unknown, and how the reply came
 
 
 def kind_of(kept: dict[str, Any]) -> Kind:
@@ -201,8 +202,9 @@ def kind_of(kept: dict[str, Any]) -> Kind:
     )
 
 
-def usage_of(usage: dict[str, Any]) -> Usage:
-    return (usage.get("input"), usage.get("output"), usage.get("cached"), usage.get("reasoning"))
+def usage_of(kept: dict[str, Any]) -> Usage:
+    usage = kept["usage"] or {}
+    return usage.get("input"), usage.get("output"), usage.get("cached"), usage.get("reasoning"), kept.get("via")
 
 
 def fold_kinds(table: ArmTable, kinds: Counter[Kind]) -> None:
@@ -223,19 +225,20 @@ def fold_kinds(table: ArmTable, kinds: Counter[Kind]) -> None:
                 table.providers[provider] += count
 
 
-def fold_usages(table: ArmTable, usages: Counter[Usage], settings: dict[str, Any]) -> None:
+def fold_usages(table: ArmTable, usages: Counter[Usage], settings: dict[str, Any], config: dict[str, Any]) -> None:
     """Add counted token usages to an arm's totals, and their cost where the arm has a price."""
     costs = [table.cost]
-    for counts, times in usages.items():
+    for (*counts, via), times in usages.items():
         usage = dict(zip(rows.TOKEN_KINDS, counts))
         for kind, tokens in usage.items():
             if tokens is None:
                 table.tokens_unknown[kind] += times
             else:
                 table.tokens[kind] += tokens * times
+        table.batched += times * (via == rows.BATCH)
         if settings.get("control"):
             continue
-        cost = rows.cost_usd(usage, settings.get("price_usd_per_mtok"))
+        cost = rows.cost_usd(usage, rows.price_for(settings, config, {"via": via}))
         if cost is None:
             table.cost_unknown += times
         else:

@@ -17,6 +17,13 @@ def place(name: str) -> Path | None:
     return next((path for path in (ROOT / f"{name}.py", ROOT / "engine" / f"{name}.py") if path.exists()), None)
 
 
+def imported_names(node: ast.stmt) -> list[str]:
+    """The modules that one statement of a file's top level imports."""
+    if isinstance(node, ast.ImportFrom):
+        return [node.module] if node.module else []
+    return [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+
+
 def room(name: str) -> Any:
     """The module `name`, with what it imports of the toolkit loaded before it."""
     path = place(name)
@@ -27,7 +34,7 @@ def room(name: str) -> Any:
         return loaded
     data = path.read_bytes()
     for node in ast.parse(data).body:
-        for needed in [alias.name for alias in node.names] if isinstance(node, ast.Import) else []:
+        for needed in imported_names(node):
             if place(needed) is not None:
                 room(needed)
     module = ModuleType(name)

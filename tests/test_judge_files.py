@@ -214,8 +214,9 @@ class Verdicts(unittest.TestCase):
         cases = {"first": "A", "second": "B", "tie": "equal", " First ": "A", "TIE": "equal"}
         for word, choice in cases.items():
             self.assertEqual((choice, None), self.parse(wanted, {"winner": word, "why": "x"}))
-        for word in ("A", "1", "both", "", None, 1, ["first"]):
-            self.assertEqual(("invalid", "bad_label"), self.parse(wanted, {"winner": word, "why": "x"}))
+        others: tuple[Any, ...] = ("A", "1", "both", "", None, 1, ["first"])
+        for other in others:
+            self.assertEqual(("invalid", "bad_label"), self.parse(wanted, {"winner": other, "why": "x"}))
         self.assertEqual(("B", None), self.parse(wanted, "Because.\n[[second]]", "text"))
         self.assertEqual(("invalid", "conflicting_verdicts"), self.parse(wanted, "[[first]] or [[tie]] it is", "text"))
 
@@ -223,8 +224,9 @@ class Verdicts(unittest.TestCase):
         wanted = grading.Grade(recipe)
         for score in (1, 5, "3", 2.0):
             self.assertEqual((str(int(float(score))), None), self.parse(wanted, {"score": score, "why": "x"}))
-        for score in (0, 6, -1, 3.5, 10**400, "5/5", True, None, [4]):
-            self.assertEqual("invalid", self.parse(wanted, {"score": score, "why": "x"})[0], score)
+        others: tuple[Any, ...] = (0, 6, -1, 3.5, 10**400, "5/5", True, None, [4])
+        for other in others:
+            self.assertEqual("invalid", self.parse(wanted, {"score": other, "why": "x"})[0], other)
 
     def test_two_different_scores_are_no_score(self) -> None:
         wanted = grading.Grade(recipe)

@@ -32,7 +32,14 @@ class ImportCase(unittest.TestCase):
         self.out = self.folder / "r.json"
 
     def options(self, file: Path, **more: Any) -> SimpleNamespace:
-        base = {"source": None, "export": None, "out": str(self.out), "field": [], "rubric": "", "model": None}
+        base: dict[str, Any] = {
+            "source": None,
+            "export": None,
+            "out": str(self.out),
+            "field": [],
+            "rubric": "",
+            "model": None,
+        }
         return SimpleNamespace(**{**base, "task_set": None, "overwrite": True, "file": str(file), **more})
 
     def run_import(self, file: Path, source: str, code: int = 0, **more: Any) -> tuple[dict[str, Any], str]:
@@ -66,6 +73,13 @@ class RealLogs(ImportCase):
         self.assertEqual("What is 2+2? A) 3 B) 4\n\nA) 3\nB) 4", rows["3"]["prompt"])
         self.assertEqual("europe", rows["fr#2"]["category"])
         self.assertEqual(("mockllm/model", "capitals", "0.3.285", 4, 6), self.head(whole))
+
+    def test_inspects_packed_log_holds_the_same_answers_as_its_json(self) -> None:
+        packed, _ = self.run_import(LOGS / "inspect.eval", "inspect")
+        self.assertEqual(6, len(packed["results"]))
+        plain, _ = self.run_import(LOGS / "inspect.json", "inspect")
+        self.assertCountEqual(plain["results"], packed["results"])
+        self.assertEqual(plain["run"], packed["run"])
 
     def head(self, whole: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(whole["run"][key] for key in ("model", "task_set", "engine_version", "checks_passed", "tasks"))
@@ -159,10 +173,16 @@ class OddLogs(ImportCase):
         expected, _ = self.run_import(LOGS / "inspect.json", "inspect")
         self.assertCountEqual(expected["results"], whole["results"])
 
-    @unittest.skipIf(sys.version_info >= (3, 14), "this Python reads zstd")
-    def test_an_eval_file_packed_with_zstd_names_the_command_that_helps(self) -> None:
-        _, said = self.run_import(self.eval_file(93), "inspect", code=3)
+    def test_an_eval_file_packed_with_an_unknown_method_names_the_command_that_helps(self) -> None:
+        _, said = self.run_import(self.eval_file(98), "inspect", code=3)
         self.assertIn("inspect log convert", said)
+
+    def test_a_damaged_eval_file_is_refused(self) -> None:
+        data = bytearray((LOGS / "inspect.eval").read_bytes())
+        with zipfile.ZipFile(LOGS / "inspect.eval") as log:
+            data[log.getinfo("header.json").header_offset + 300] ^= 1
+        _, said = self.run_import(self.write("log.eval", bytes(data)), "inspect", code=3)
+        self.assertIn("damaged", said)
 
     def test_likelihood_tasks_have_no_answer_text(self) -> None:
         row = {"doc_id": 0, "target": 1, "arguments": [["q", " a"]], "resps": [[[-1.5, False]], [[-0.5, True]]]}
@@ -237,7 +257,7 @@ class Tables(ImportCase):
         self.assertIn("not mapped: cost", said)
 
     def test_what_is_missing_is_named(self) -> None:
-        cases = [
+        cases: list[tuple[bytes | str, str, str]] = [
             ("a,b\n1,2\n", "csv", "no column for 'prompt'"),
             ("prompt,answer\n", "csv", "no rows"),
             ("prompt,answer\nx\n", "csv", "row 2: expected 2 columns, got 1"),

@@ -6,6 +6,7 @@ import contextlib
 import io
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -544,6 +545,49 @@ class Controls(JudgeCase):
             ).stderr,
         )
         self.judge("answer", "--tasks", str(EXAMPLES / "tasks.json"), "--model", "control-first", code=3)
+
+
+class Documented(JudgeCase):
+    def test_the_offline_commands_of_the_manual_work_as_pasted_beside_nothing_but_the_files_it_names(self) -> None:
+        for name in ("judge.py", "recipe.py", "agreement.py", "client.py"):
+            shutil.copy(ROOT / name, self.folder)
+        for name in ("engine", "examples"):
+            shutil.copytree(ROOT / name, self.folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        manual = (room("judge").__doc__ or "").replace("\\\n", " ").split("\n")
+        lines = [line.split() for line in manual if line.strip().startswith("python3 -I judge.py")]
+        offline = [words[1:] for words in lines if "--base-url" not in words and "human" not in words]
+        self.assertEqual(["grade", "compare"], [words[2] for words in offline])
+        for words in offline:
+            done = subprocess.run(
+                [sys.executable, *words],
+                cwd=self.folder,
+                capture_output=True,
+                encoding="utf-8",
+                timeout=60,
+                check=False,
+            )
+            self.assertEqual(0, done.returncode, done.stderr)
+            self.assertIn("written: ", done.stdout)
+
+    def test_flags_that_do_not_go_together_are_a_usage_error(self) -> None:
+        cases = [
+            ("grade", "--judge-model", "m", "--judge-model", "m"),
+            ("grade", "--judge-model", "m", "--base-url", "http://127.0.0.1:1", "--base-url", "http://127.0.0.1:2"),
+            ("grade", "--judge-model", "m", "--max-usd", "1"),
+            ("grade", "--judge-model", "m", "--api-key", "k", "--key-env", "K"),
+            ("grade",),
+            ("compare", "--results-a", "a", "--judge-model", "m"),
+            ("import", "x", "--out", "y"),
+        ]
+        for words in cases:
+            with self.subTest(words), contextlib.redirect_stderr(io.TextIOWrapper(io.BytesIO())):
+                with self.assertRaises(SystemExit) as ended:
+                    room("judge").check_options(*self.parsed(words))
+                self.assertEqual(2, ended.exception.code)
+
+    def parsed(self, words: tuple[str, ...]) -> tuple[Any, Any]:
+        parser = room("judge").build_parser(words[0])
+        return parser, parser.parse_args(list(words))
 
 
 class Answering(JudgeCase):

@@ -82,7 +82,8 @@ class Reading(unittest.TestCase):
             self.assertRegex(found.problems[0], "^raw:7: original: recorded .*, the kept reply says ")
 
     def test_rows_of_no_item_arm_or_repeat_and_doubled_rows_are_problems(self) -> None:
-        cases: list[dict[str, Any]] = [{"item_id": "x"}, {"arm": "other"}, {"repeat": 0}, {"repeat": 2}, {"repeat": True}, {"repeat": None}]
+        cases: list[dict[str, Any]] = [{"item_id": "x"}, {"arm": "other"}]
+        cases += [{"repeat": value} for value in (0, 2, True, None)]
         for case in cases:
             found = reader()
             self.assertIsNone(found.read({**row(0, "A", "B"), **case}, "raw:3"))
@@ -114,8 +115,9 @@ class Reading(unittest.TestCase):
 
     def test_a_reply_of_another_form_is_parsed_and_not_taken_from_the_cache(self) -> None:
         found = reader()
-        same: dict[str, Any] = {"tool_calls": [{"name": "grade", "arguments": json.dumps({"choice": "A", "reason": "r"})}]}
-        other: dict[str, Any] = {"tool_calls": [{**same["tool_calls"][0], "name": ["grade"]}]}
+        call = {"name": "grade", "arguments": json.dumps({"choice": "A", "reason": "r"})}
+        same: dict[str, Any] = {"tool_calls": [call]}
+        other: dict[str, Any] = {"tool_calls": [{**call, "name": ["grade"]}]}
         for number, part in enumerate((kept(**same), kept(**same), kept(**other), kept(tool_calls=[None]))):
             changed = row(number, part, "B")
             found.read(changed, "x")

@@ -1,0 +1,166 @@
+"""One page that shows where judge and people part: runs, receipts or judged files as one self-contained HTML file.
+
+    python3 -I report.py runs/planted-faults/…            # writes report.html into the run
+    python3 -I report.py RUN_A RUN_B --out compare.html   # two runs side by side, and what changed
+    python3 -I report.py judged.json human.json           # answers graded by judge.py, people's labels beside them
+    python3 -I report.py RUN --format markdown            # the same tables for a paper or a pull request
+
+Needs beside it: agreement.py and the folder engine/. Reads manifest.json, summary.json, scored.jsonl.gz and
+inputs/fixture.jsonl of a run or receipt (score a run first with run_eval.py --rescore), or what judge.py grade, compare
+and human (--format json) wrote. Writes one file and nothing else: report.html in a run, NAME.html beside NAME.json,
+otherwise report.html here. Opens no connection, executes nothing of what it reads. Equal evidence gives equal bytes.
+The page loads nothing and opens anywhere; without JavaScript all figures, tables and pictures stay.
+Exit codes: 0 done; 2 usage; 3 something could not be read or written.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# === Constants ===
+
+PROGRAM = "report"
+FORMATS = ("html", "markdown", "csv", "json")
+
+
+# === Loading ===
+
+
+def load(path: str, name: str, data: bytes | None = None) -> Any:
+    """Execute a file's bytes as module `name`: the very bytes that were hashed, never a cached or foreign module."""
+    import types
+
+    if data is None:
+        with open(path, "rb") as stream:
+            data = stream.read()
+    module = types.ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    exec(compile(data, path, "exec"), module.__dict__)
+    return module
+
+
+def load_room(name: str) -> Any:
+    """A file of engine/ or the top level as a module, after those of ours that it imports."""
+    import os
+    import re
+
+    home = os.path.dirname(os.path.abspath(__file__))
+    places = [os.path.join(home, "engine", f"{name}.py"), os.path.join(home, f"{name}.py")]
+    path = next((place for place in places if os.path.isfile(place)), None)
+    if path is None or name in sys.modules:
+        return sys.modules.get(name)
+    with open(path, "rb") as stream:
+        data = stream.read()
+    for needed in re.findall(rb"^(?:import|from) (\w+)", data, re.MULTILINE):
+        load_room(needed.decode())
+    return load(path, name, data)
+
+
+# === Forms ===
+
+
+def runs_page(paths: list[str], form: str) -> bytes:
+    """Runs or receipts as a page, or all their tables as markdown, CSV, or their summaries as JSON."""
+    page, source = load_room("page"), sys.modules["page_source"]
+    sources = [source.read_source(path) for path in paths]
+    if form == "html":
+        return bytes(page.page_of(sources))
+    if form == "json":
+        return json_bytes([one.summary for one in sources])
+    result = page.view_of(sources).result
+    text = sys.modules["tables"].as_csv(result) if form == "csv" else sys.modules["page_tables"].as_markdown(result)
+    return bytes(sys.modules["evidence"].encode(text))
+
+
+def judged_page(paths: list[str], form: str) -> bytes:
+    """Files of judge.py in the same forms."""
+    page, source = load_room("page_judged"), load_room("page_source")
+    files = source.read_judged(paths)
+    if form == "html":
+        return bytes(page.page_of(files))
+    if form == "json":
+        return json_bytes([data.get("judge", data) for data in files])
+    forms = sys.modules["page_judged_tables"]
+    return bytes(sys.modules["evidence"].encode(forms.as_csv(files) if form == "csv" else forms.as_markdown(files)))
+
+
+def json_bytes(found: list[dict[str, Any]]) -> bytes:
+    return bytes(sys.modules["evidence"].pretty(found[0] if len(found) == 1 else found))
+
+
+# === Command line ===
+
+
+def build_parser() -> Any:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="report.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("paths", nargs="+", metavar="PATH", help="run or receipt folders, or files of judge.py")
+    parser.add_argument("--out", metavar="FILE", help="where to write (default: see above; text forms: stdout)")
+    parser.add_argument("--format", choices=FORMATS, default="html")
+    return parser
+
+
+def default_out(paths: list[str]) -> str:
+    """Into a single run; beside a judged file under its name; else report.html here."""
+    import os
+
+    if os.path.isdir(paths[0]):
+        alone = len(paths) == 1 and not os.path.exists(os.path.join(paths[0], "receipt.json"))
+        return os.path.join(paths[0], "report.html") if alone else "report.html"
+    return os.path.splitext(paths[0])[0] + ".html"
+
+
+def run(options: Any) -> int:
+    """Read, make, write. Raises: EvidenceError, OSError."""
+    import os
+
+    folders = [os.path.isdir(path) for path in options.paths]
+    evidence = load_room("evidence")
+    if any(folders) != all(folders):
+        raise evidence.EvidenceError("expected runs (folders) or files of judge.py, not both in one page")
+    try:
+        data = (runs_page if folders[0] else judged_page)(options.paths, options.format)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as problem:
+        where = ", ".join(options.paths)
+        text = f"{where}: not laid out as this toolkit writes it: {type(problem).__name__}: {problem}"
+        raise evidence.EvidenceError(text) from problem
+    if options.format != "html" and options.out is None:
+        sys.stdout.write(data.decode("utf-8"))
+        return 0
+    path = options.out or default_out(options.paths)
+    evidence.write_atomic(path, data)
+    print(path)
+    return 0
+
+
+def report_error(text: str) -> None:
+    for line in text.split("\n"):
+        print(line if line.startswith("hint: ") else f"{PROGRAM}: error: {line}", file=sys.stderr)
+
+
+def main(argv: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
+    options = build_parser().parse_args(argv)
+    try:
+        return run(options)
+    except OSError as error:
+        report_error(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
+        return 3
+    except Exception as error:
+        if type(error).__name__ != "EvidenceError":  # a bug keeps its traceback
+            raise
+        report_error(str(error))
+        return 3
+
+
+if __name__ == "__main__":
+    sys.exit(main())
