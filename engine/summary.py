@@ -724,6 +724,8 @@ def warnings_of(work: Pass, result: dict[str, Any]) -> list[str]:
     for name, arm in result["arms"].items():
         if len(arm["served_models"]) > 1:
             found.append(f"{name}: served by several models: {', '.join(arm['served_models'])}")
+        if len(arm["served_providers"]) > 1:
+            found.append(f"{name}: served by several providers: {', '.join(arm['served_providers'])}")
         if arm["metrics"]["kappa"].get("constant_side") == "gold":
             found.append(f"{name}: gold has a single label here, so kappa is 0 whatever the agreement")
         cut = arm["invalid_codes"].get("truncated", 0)

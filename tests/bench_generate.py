@@ -11,6 +11,7 @@ pace: what 600 requests a minute come to. kill: how much is sent again after SIG
 from __future__ import annotations
 
 import argparse
+import gzip
 import http.client
 import json
 import os
@@ -44,14 +45,27 @@ class Server:
 
 
 def timed(words: list[str], cwd: Path) -> tuple[float, float, int]:
-    """Wall seconds, CPU seconds and blocks of 512 bytes written of one command."""
-    began = time.monotonic()
-    process = subprocess.Popen(words, cwd=cwd, env=runner.environment(), stdout=subprocess.DEVNULL)
-    _, status, usage = os.wait4(process.pid, 0)
+    """Wall seconds, CPU seconds and bytes written (as last seen, 0 where the system does not tell) of one command."""
+    began, written, found = time.monotonic(), 0, 0
+    out = subprocess.DEVNULL
+    process = subprocess.Popen(words, cwd=cwd, env=runner.environment(), stdout=out, stderr=out)
+    while not found:
+        written = bytes_written(process.pid) or written
+        time.sleep(0.005)
+        found, status, usage = os.wait4(process.pid, os.WNOHANG)
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         raise SystemExit(f"exit {process.returncode}: {words}")
-    return time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_oublock
+    return time.monotonic() - began, usage.ru_utime + usage.ru_stime, written
+
+
+def bytes_written(pid: int) -> int:
+    """Bytes that a running process has handed to the system to write."""
+    try:
+        text = Path(f"/proc/{pid}/io").read_text(encoding="ascii")
+    except OSError:
+        return 0
+    return int(text.partition("wchar: ")[2].partition("\n")[0] or 0)
 
 
 def bare_loop(base: str, evaluation: Path, path: Path) -> float:
@@ -90,11 +104,13 @@ def show_rows(work: Path) -> None:
     with Server() as base:
         bare = bare_loop(base, evaluation, work / "bare.jsonl")
         for concurrency in (1, 4):
-            took, cpu, blocks = generate(evaluation, base, work, concurrency=concurrency)
-            size = sum(path.stat().st_size for path in runner.run_folder(work).rglob("*") if path.is_file())
-            spent = f"{took:.1f} s, CPU {cpu:.1f} s; the bare loop {bare:.1f} s, ratio {took / bare:.2f}"
-            written = f"final size {size / 1e6:.1f} MB, blocks written {blocks * 512 / 1e6:.1f} MB"
-            print(f"rows: 5,000 rows at {concurrency} in flight: {spent}; {written}")
+            took, cpu, written = generate(evaluation, base, work, concurrency=concurrency)
+            folder = runner.run_folder(work)
+            packed = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+            plain = packed + sum(len(line) for line in gzip.open(folder / "raw.jsonl.gz"))
+            print(f"rows: 5,000 rows at {concurrency} in flight: {took:.1f} s, CPU {cpu:.1f} s", end="; ")
+            print(f"the bare loop {bare:.1f} s, ratio {took / bare:.2f}")
+            print(f"rows: written {written / 1e6:.1f} MB; final {packed / 1e6:.1f} MB, unpacked {plain / 1e6:.1f} MB")
     journal = (work / "bare.jsonl").stat().st_size
     print(f"rows: the bare loop's file {journal / 1e6:.1f} MB")
 

@@ -10,7 +10,6 @@ rescoring has to do. Start-up stands beside the bare interpreter.
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
 import os
 import statistics
@@ -47,12 +46,10 @@ def measured(words: list[str], cwd: Path) -> Cost:
     return Cost(time.monotonic() - began, usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
-def decode_rate(raw: Path) -> float:
-    """Rows a second of a loop that unpacks and decodes each line, in a process of its own."""
+def decode_cost(raw: Path) -> Cost:
+    """A loop that only unpacks and decodes each line, in a process of its own."""
     loop = "import gzip, json, sys\nfor line in gzip.open(sys.argv[1]): json.loads(line)"
-    cost = measured([sys.executable, "-I", "-c", loop, str(raw)], raw.parent)
-    with gzip.open(raw) as stream:
-        return sum(1 for _ in stream) / cost.wall_s
+    return measured([sys.executable, "-I", "-c", loop, str(raw)], raw.parent)
 
 
 def show_run(work: Path, pairs: int) -> None:
@@ -64,12 +61,13 @@ def show_run(work: Path, pairs: int) -> None:
     print(f"generate: {replies:,} control replies in {made.wall_s:.1f} s, {replies / made.wall_s:,.0f}/s, "
           f"{made.cpu_s / replies * 1e6:.0f} us CPU a reply, peak {made.peak_mb:.0f} MB")  # fmt: skip
     folder = runner.run_folder(work)
-    bare = decode_rate(folder / "raw.jsonl.gz")
+    bare = decode_cost(folder / "raw.jsonl.gz")
     scored = measured(runner.command(evaluation, "--rescore", folder), work)
     rate = 3 * pairs / scored.wall_s
     spent = f"{3 * pairs:,} rows in {scored.wall_s:.1f} s (CPU {scored.cpu_s:.1f} s), peak {scored.peak_mb:.0f} MB"
     print(f"rescore with summary: {spent}, {rate:,.0f} rows/s")
-    print(f"a loop that only unpacks and decodes: {bare:,.0f} rows/s, {bare / rate:.2f}x of that")
+    print(f"a loop that only unpacks and decodes: {3 * pairs / bare.wall_s:,.0f} rows/s, CPU {bare.cpu_s:.1f} s; "
+          f"rescoring takes {scored.wall_s / bare.wall_s:.2f}x its time, {scored.cpu_s / bare.cpu_s:.2f}x its CPU")  # fmt: skip
     planned = measured(runner.command(evaluation, "--plan", "--arms", "pareto"), work)
     print(f"plan: {planned.wall_s:.1f} s, peak {planned.peak_mb:.0f} MB")
 
