@@ -443,7 +443,7 @@ def mutate_folder(folder: str, rng: random.Random) -> tuple[str, bytes]:
 
 
 def mutation_outcome(folder: str, evaluation: Any, rng: random.Random, forge: bool) -> str:
-    """'found', 'no change', 'no value changed' or 'not found: …' for one random mutation; the folder is put right again.
+    """'found', 'no change', 'no value changed' or 'not found: …' for one random mutation, which is then undone.
 
     forge: SHA256SUMS and receipt.json's list are made to fit afterwards, so that only the other checks can find it.
     """
