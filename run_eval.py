@@ -291,6 +291,11 @@ def build_parser() -> Any:
     mode.add_argument(
         "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
     )
+    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
+    mode.add_argument(
+        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
+    )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
     add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
@@ -307,6 +312,8 @@ def add_selection(group: Any) -> None:
     group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
     group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
+    group.add_argument("--run", metavar="RUN", help="the run of --import-batch, or an existing one for --export-batch")
+    group.add_argument("--batch-url", metavar="PATH", help="with --export-batch: what each line names as its url")
     group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
 
 
@@ -407,6 +414,12 @@ def check_options(parser: Any, options: Any) -> None:
         index, _, count = options.shard.partition("/")
         if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
+    if options.import_batch and not options.run:
+        parser.error("--import-batch needs --run RUN, the run that --export-batch made or was given")
+    if options.run and not (options.import_batch or options.export_batch):
+        parser.error("--run goes with --export-batch or --import-batch")
+    if options.batch_url and not options.export_batch:
+        parser.error("--batch-url goes with --export-batch")
     if bool(options.import_replies) != bool(options.arm_label):
         parser.error("--import-replies FILE and --arm-label NAME go together")
     if options.report and not (options.rescore or options.demo):
@@ -420,6 +433,14 @@ def check_options(parser: Any, options: Any) -> None:
 
 
 # === Main ===
+
+
+def after_broken_pipe() -> int:
+    """The reader went away: what is left to say goes nowhere, so that Python has nothing to complain of at its end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
 
 
 def report_error(text: str) -> None:
@@ -438,10 +459,10 @@ def run(options: Any) -> int:
         folders = [folder] + (evaluation_folders() if options.all else [])
         return freeze(list(dict.fromkeys(folders)), options)
     options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
-    if not (options.generate or options.resume):
+    if not (options.generate or options.resume or options.probe):
         lock_offline(children=options.run_pinned_code)
     config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
-    modes = load_rooms(inputs, config, folder, ("page",) if options.demo or options.report else ())
+    modes = load_rooms(inputs, config, folder, rooms_of(options))
     result: int = modes.main(options, folder, config, inputs)
     return result
 
@@ -478,6 +499,15 @@ def git_history(folder: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.decode("utf-8", "replace")
+
+
+def rooms_of(options: Any) -> tuple[str, ...]:
+    """Rooms that only the chosen mode needs."""
+    if options.export_batch or options.import_batch:
+        return ("batch_modes",)
+    if options.demo or options.report:
+        return ("page",)
+    return ("probe",) if options.probe else ()
 
 
 def evaluation_folders() -> list[str]:
@@ -534,13 +564,14 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     check_options(parser, options)
     try:
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
+        return code
     except PinError as error:
         report_error(str(error))
         return 1
     except BrokenPipeError:
-        sys.stdout = None  # the reader went away; nothing more can be said to it
-        return 141
+        return after_broken_pipe()
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import batch
 import calling
 import client
 import controls
@@ -331,7 +332,7 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
     with evidence.Lock(folder):
         callers = callers_of(arms, evaluation.config, options, stop)
         runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
-        warn(warnings)
+        warn(warnings + batch.outstanding(manifest, runs))
         say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
         code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
     print(folder)
@@ -445,6 +446,10 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "merge": receipt_modes.main_merge,
         "verify": receipt_modes.main_verify,
         "diff": receipt_modes.main_diff,
+        # rooms that are only loaded for their own mode
+        "probe": lambda *given: sys.modules["probe"].main_probe(*given),
+        "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
+        "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
     }
     mode = next(name for name in modes if getattr(options, name))
     try:

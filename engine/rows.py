@@ -299,6 +299,24 @@ def reply_problems(kept: dict[str, Any], where: str) -> list[str]:
 
 # === Cost ===
 
+BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
+
+
+def price_for(settings: dict[str, Any], config: dict[str, Any], kept: dict[str, Any]) -> dict[str, float] | None:
+    """The frozen price of one kept reply, None when unknown.
+
+    For a batch's reply: the arm's batch price, else its price less `batch_discount` (a share of it; the arm's own, else
+    eval.json's).
+    """
+    price: dict[str, float] | None = settings.get("price_usd_per_mtok")
+    if kept.get("via") != BATCH:
+        return price
+    own: dict[str, float] | None = settings.get("batch_price_usd_per_mtok")
+    discount = settings.get("batch_discount", config.get("batch_discount"))
+    if own is not None or price is None or discount is None:
+        return own
+    return {kind: dollars * (1 - discount) for kind, dollars in price.items()}
+
 
 def cost_usd(usage: dict[str, int | None] | None, price: dict[str, Any] | None) -> float | None:
     """What one reply cost at the arm's frozen price; None when price or token counts are unknown."""
