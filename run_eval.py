@@ -206,14 +206,19 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, ex
 
 # === Network lock ===
 
-OFFLINE = ("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
+OFFLINE = ("socket.",)
+CHILDREN = ("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
 
 
-def lock_offline() -> None:
-    """From here on no connection, name look-up or child process: the interpreter itself refuses, whoever asks."""
+def lock_offline(children: bool = False) -> None:
+    """From here on no connection or name look-up, and no child process but those of --run-pinned-code.
+
+    The interpreter itself refuses, whoever asks. children: leave child processes possible.
+    """
+    refused = OFFLINE if children else OFFLINE + CHILDREN
 
     def refuse(event: str, _: Any) -> None:
-        if event.startswith(OFFLINE):
+        if event.startswith(refused):
             raise PermissionError(f"this mode is offline: {event} refused")
 
     sys.addaudithook(refuse)
@@ -282,11 +287,18 @@ def build_parser() -> Any:
     mode.add_argument(
         "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
     )
+    mode.add_argument("--receipt", metavar="RUN", help="a complete run as a folder that anybody can verify (--out DIR)")
+    mode.add_argument("--merge", metavar="RUN", nargs="+", help="join shards, or arms judged apart, into one run")
+    mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
+    mode.add_argument(
+        "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
+    )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
     add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
     add_limits(parser.add_argument_group("pace and limits"))
     add_output(parser.add_argument_group("result"))
+    add_evidence(parser.add_argument_group("receipts"))
     return parser
 
 
@@ -331,7 +343,9 @@ def add_limits(group: Any) -> None:
 
 
 def add_output(group: Any) -> None:
-    group.add_argument("--out", metavar="DIR", default="runs", help="where runs are written (default: ./runs)")
+    group.add_argument(
+        "--out", metavar="DIR", help="where runs are written (default: ./runs); with --receipt: its folder"
+    )
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
@@ -346,6 +360,19 @@ def add_output(group: Any) -> None:
     group.add_argument("--all", action="store_true", help="with --freeze: also every folder of evals/")
     group.add_argument(
         "--force", action="store_true", help="with --freeze: although a run on the old pins is incomplete"
+    )
+
+
+def add_evidence(group: Any) -> None:
+    group.add_argument("--pending", action="store_true", help="with --receipt: say that another arm will follow")
+    group.add_argument(
+        "--merge-baseline", metavar="RUN", nargs="+", help="with --receipt: join these runs to it, on the same pins"
+    )
+    group.add_argument(
+        "--expect", metavar="FIGURE=N", action="append", help="with --verify: a quoted figure, e.g. kappa=0.6154"
+    )
+    group.add_argument(
+        "--run-pinned-code", action="store_true", help="with --verify: also execute the receipt's own recipe and check"
     )
 
 
@@ -396,6 +423,10 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("--report goes with --rescore RUN (--demo writes the page always)")
     if options.all and not options.freeze:
         parser.error("--all goes with --freeze")
+    if (options.pending or options.merge_baseline) and not options.receipt:
+        parser.error("--pending and --merge-baseline go with --receipt")
+    if (options.expect or options.run_pinned_code) and not options.verify:
+        parser.error("--expect and --run-pinned-code go with --verify")
 
 
 # === Main ===
@@ -419,12 +450,14 @@ def run(options: Any) -> int:
     """Verify the pins, load the rooms, do what the mode says. Raises: PinError."""
     import os
 
-    folder = os.path.abspath(options.folder) if options.folder else home()
+    options.out_given, options.out = options.out, options.out or "runs"
+    folder = os.path.abspath(options.folder) if options.folder else folder_of(options)
     if options.freeze:
         folders = [folder] + (evaluation_folders() if options.all else [])
         return freeze(list(dict.fromkeys(folders)), options)
+    options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
     if not (options.generate or options.resume or options.probe):
-        lock_offline()
+        lock_offline(children=options.run_pinned_code)
     config, inputs = verified(folder)
     modes = load_rooms(inputs, config, folder, rooms_of(options))
     result: int = modes.main(options, folder, config, inputs)
@@ -438,6 +471,40 @@ def rooms_of(options: Any) -> tuple[str, ...]:
     if options.demo or options.report:
         return ("page",)
     return ("probe",) if options.probe else ()
+
+
+def folder_of(options: Any) -> str:
+    """The evaluation that a given run or receipt is of, by its slug; this folder when none here has that slug."""
+    import os
+
+    several = options.merge or options.diff or [None]
+    given = options.rescore or options.resume or options.run or options.receipt or options.verify or several[0]
+    manifest = os.path.join(given, "manifest.json") if given else ""
+    if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
+        return home()
+    import json
+
+    slugs = []
+    for path in (manifest, *(os.path.join(folder, "eval.json") for folder in evaluation_folders())):
+        try:
+            slugs.append(json.loads(read_bytes(path)).get("slug"))
+        except (ValueError, AttributeError, RecursionError, PinError):
+            slugs.append(None)
+    wanted, known = slugs[0], slugs[1:]
+    return evaluation_folders()[known.index(wanted)] if wanted is not None and wanted in known else home()
+
+
+def git_history(folder: str) -> str | None:
+    """The commits that changed eval.json, with the blobs they put there; None without git or a repository."""
+    import subprocess
+
+    command = ["git", "-C", folder, "-c", "core.fsmonitor=false", "--no-pager", "log", "-m", "--full-history", "--raw"]
+    command += ["--no-abbrev", "--no-ext-diff", "--format=commit %H %ct", "--", "eval.json"]
+    try:
+        found = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.decode("utf-8", "replace")
 
 
 def evaluation_folders() -> list[str]:

@@ -27,6 +27,7 @@ import imported
 import messages
 import plan
 import providers
+import receipt_modes
 import rescore as rescoring
 import tables
 
@@ -52,10 +53,13 @@ class Usage(Exception):
 # === Messages ===
 
 
+def toolkit_home() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
 def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
     """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
-    home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(home)
+    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(toolkit_home())
     own = f" {os.path.relpath(evaluation.folder)}" if elsewhere else ""
     return f"python3 -I run_eval.py{own} {mode} {folder}"
 
@@ -274,6 +278,8 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     stop = threading.Event()
     callers = callers_of(arms, evaluation.config, options, stop)
     warn(evaluation.warnings)
+    if options.generate:
+        receipt_modes.warn_before(evaluation, options)
     manifest = new_manifest(evaluation, options, arms, items)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())
     with evidence.Lock(folder):
@@ -355,14 +361,19 @@ def write_report(folder: str) -> str:
     return path
 
 
-def rescore(evaluation: evaluations.Evaluation, folder: str, options: Any) -> int:
-    """Parse and score a run's replies again, write scored rows and summary, print the result."""
+def rescore(
+    evaluation: evaluations.Evaluation, folder: str, options: Any, recorded: dict[str, Any] | None = None
+) -> int:
+    """Parse and score a run's replies again, write scored rows and summary, print the result.
+
+    recorded: judges of verified receipts, shown in the same tables and written nowhere.
+    """
     manifest = evidence.read_manifest(folder)
     if manifest["slug"] != evaluation.slug:
         raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
     items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
     result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
-    print(tables.render(result, options), end="")
+    print(tables.render(receipt_modes.with_recorded(result, recorded or {}), options), end="")
     warn(problems)
     code, lines = gates.check(result, [gates.parse_gate(text) for text in options.gate or []])
     for line in lines:
@@ -379,11 +390,13 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     code, folder = generate_run(evaluation, options, controls_here)
     if code:
         return code
-    code = rescore(evaluation, folder, options)
+    judges, notes, problems = receipt_modes.recorded_judges(evaluation, os.path.join(toolkit_home(), "receipts"))
+    code = rescore(evaluation, folder, options, judges)
     path = write_report(folder)
+    warn(problems)
     if options.format == "table":
-        print(f"\nrun: {folder}\npage: {path}")
-    return code
+        print("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}", f"page: {path}"]))
+    return code or int(bool(problems))
 
 
 def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -410,6 +423,7 @@ def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
     default = [name for name in ("pareto", "baseline") if name in evaluation.config["arms"]]
     arms = chosen_arms(evaluation, options, default or list(evaluation.config["arms"]))
     estimate = plan.estimate(evaluation, arms, selected(evaluation, options), options)
+    estimate["no_receipt"] = receipt_modes.planned_obstacles(evaluation, options)
     print(plan.render(estimate, options.format), end="")
     return 0
 
@@ -427,6 +441,10 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "probe": lambda *given: sys.modules["probe"].main_probe(*given),
         "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
         "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
+        "receipt": receipt_modes.main_receipt,
+        "merge": receipt_modes.main_merge,
+        "verify": receipt_modes.main_verify,
+        "diff": receipt_modes.main_diff,
     }
     mode = next(name for name in modes if getattr(options, name))
     try:

@@ -243,6 +243,7 @@ def render(found: dict[str, Any], form: str) -> str:
         lines += ["", *arm_lines(name, arm)]
     lines += ["", *detectable_lines(found["detectable_difference"]), "would write:"]
     lines += [f"  {path}" for path in found["writes"]]
+    lines += [f"could not become a receipt: {text}" for text in found.get("no_receipt", [])]
     return "\n".join([*lines, "nothing was sent, nothing was written"]) + "\n"
 
 

@@ -7,7 +7,7 @@ summary are written beside the raw rows, and can be made again from them at any 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import evidence
@@ -49,21 +49,18 @@ def result_of(
     evaluation: Any,
     items: Any,
     tables: dict[str, verdicts.ArmTable],
-    scored: str,
+    scored: Callable[[], Iterable[dict[str, Any]]],
     manifest: dict[str, Any],
     options: Any,
 ) -> dict[str, Any]:
-    """The result of a run of either kind, with the evaluation's own tables where it has some. scored: rows file."""
+    """The result of a run of either kind, with the evaluation's own tables where there are some. scored: the rows."""
     if evaluation.is_pairwise:
         result = summary.summarise(items, tables, manifest, evaluation.config, options)
     else:
-        rows = evidence.read_rows(scored)
-        result = scores.summarise(items, rows, tables, manifest, evaluation.config, options)
+        result = scores.summarise(items, scored(), tables, manifest, evaluation.config, options)
     if evaluation.tables is not None:
         settings = summary.bootstrap_settings(evaluation.config, options)
-        result["tables"] = summary.rounded(
-            evaluation.tables.tables(items, evidence.read_rows(scored), evaluation.config, settings)
-        )
+        result["tables"] = summary.rounded(evaluation.tables.tables(items, scored(), evaluation.config, settings))
     return result
 
 
@@ -79,6 +76,6 @@ def rescore(
     scored = verdicts.scored_lines(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
     path = os.path.join(folder, "scored.jsonl.gz")
     evidence.write_lines(path, scored)
-    result = result_of(evaluation, items, reader.tables, path, manifest, options)
+    result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
     evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
     return result, problems + reader.problems

@@ -11,6 +11,7 @@ from typing import Any
 
 # === Constants ===
 
+BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
 TOKEN_KINDS = ("input", "output", "cached", "reasoning")
 MESSAGE_TEXTS = ("content", "refusal", "reasoning_content")
 # Fewer than one token for twelve characters of plain text: a server that cut the prompt short without a word.
@@ -191,9 +192,115 @@ def raw_row(
     }
 
 
-# === Cost ===
+# === Shape of a raw row ===
 
-BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
+NULL = type(None)
+ANY = (str, int, float, bool, dict, list, NULL)
+ROW_SHAPE: dict[str, tuple[type, ...]] = {
+    "item_id": (str,),
+    "arm": (str,),
+    "repeat": (int,),
+    "request_model": (str, NULL),
+    "response_model": (str, NULL),
+    "endpoint": (str, NULL),
+    "provider_served": (str, NULL),
+    "allow_fallbacks": (bool,),
+    "reasoning_effort": ANY,
+    "max_tokens": (int, NULL),
+    "tool_choice": (dict, str, NULL),
+    "tool_arguments": (dict,),
+    "finish_reason": (str, NULL),
+    "tokens": (dict,),
+    "response_id": (str,),
+    "started_at": (str, NULL),
+    "errors": (int,),
+    "invalid_tool_calls": (int,),
+    "retries": (int, NULL),
+    "latency_ms": (int, NULL),
+    "replies": (dict,),
+}
+EVIDENCE_SHAPE: dict[str, tuple[type, ...]] = {
+    "state": (str,),
+    "code": (str, NULL),
+    "repaired": (list,),
+    "hint": (str, NULL),
+    "id": (str, NULL),
+    "model": (str, NULL),
+    "provider": (str, NULL),
+    "finish_reason": (str, NULL),
+    "content": (str, list, NULL),
+    "tool_calls": (list, NULL),
+    "refusal": (str, NULL),
+    "usage": (dict, NULL),
+    "started_at": (str, NULL),
+    "latency_ms": (int, NULL),
+    "retries": (int, NULL),
+    "attempts_maybe_billed": (int, NULL),
+    "error": (dict, NULL),
+}
+OPTIONAL_EVIDENCE: dict[str, tuple[type, ...]] = {"reasoning_content": (str,), "via": (str,)}
+MAX_COUNT = 1 << 53  # counts from here on are no counts, and no exact numbers in most languages
+
+
+def shape_problems(
+    value: dict[str, Any], shape: dict[str, tuple[type, ...]], optional: dict[str, tuple[type, ...]], where: str
+) -> list[str]:
+    """What an object has too much, too little, or of another type or range than `shape` says."""
+    lines = [f"{where}field '{key}' is missing" for key in shape if key not in value]
+    for key, part in value.items():
+        kinds = shape.get(key) or optional.get(key)
+        if kinds is None:
+            lines.append(f"{where}field {key[:60]!r} is unknown")
+        elif type(part) not in kinds:
+            lines.append(f"{where}field '{key}': a {type(part).__name__} is not expected")
+        elif type(part) is int and not 0 <= part < MAX_COUNT:
+            lines.append(f"{where}field '{key}': expected 0 to 2**53, got {part}")
+    return lines
+
+
+def row_problems(row: dict[str, Any], orders: tuple[str, ...]) -> list[str]:
+    """What is wrong with the shape of one raw row; a row without problems is safe to read for every room."""
+    lines = shape_problems(row, ROW_SHAPE, {}, "")
+    if lines:
+        return lines
+    for field in ("tool_arguments", "replies"):
+        if tuple(row[field]) != orders:
+            lines.append(f"field '{field}': expected {' and '.join(orders)}, in this order")
+    if lines:
+        return lines
+    for order in orders:
+        said, kept = row["tool_arguments"][order], row["replies"][order]
+        if not isinstance(said, dict) or set(said) != {"choice", "reason"} or not isinstance(said["choice"], str):
+            lines.append(f"{order}: field 'tool_arguments': expected choice and reason")
+        if not isinstance(kept, dict):
+            return [*lines, f"{order}: the kept reply is no object"]
+        lines += reply_problems(kept, f"{order}: ")
+    return lines
+
+
+def reply_problems(kept: dict[str, Any], where: str) -> list[str]:
+    """What is wrong with the shape of one kept reply."""
+    lines = shape_problems(kept, EVIDENCE_SHAPE, OPTIONAL_EVIDENCE, where)
+    if lines:
+        return lines
+    if kept["state"] not in ("ok", "invalid", "failed"):
+        lines.append(f"{where}field 'state': expected ok, invalid or failed, got {kept['state'][:60]!r}")
+    if not all(isinstance(name, str) for name in kept["repaired"]):
+        lines.append(f"{where}field 'repaired': expected a list of names")
+    for call in kept["tool_calls"] or []:
+        if not isinstance(call, dict) or set(call) != {"name", "arguments"}:
+            lines.append(f"{where}field 'tool_calls': expected objects with name and arguments")
+    usage = kept["usage"] or dict.fromkeys(TOKEN_KINDS)
+    if set(usage) != set(TOKEN_KINDS) or any(part is not None and token_count(part) is None for part in usage.values()):
+        lines.append(f"{where}field 'usage': expected {', '.join(TOKEN_KINDS)} as counts or null")
+    if kept.get("via", BATCH) != BATCH:
+        lines.append(f"{where}field 'via': expected {BATCH}")
+    if kept["error"] is not None and set(kept["error"]) != {"code", "status", "text"}:
+        lines.append(f"{where}field 'error': expected code, status and text")
+    return lines
+
+
+# === Cost ===
 
 
 def price_for(settings: dict[str, Any], config: dict[str, Any], kept: dict[str, Any]) -> dict[str, float] | None:

@@ -99,6 +99,8 @@ class Equal(BatchTest):
         self.write("out.jsonl", results)
         self.run_eval("--import-batch", "out.jsonl", "--run", run)
         self.assertEqual(verdicts(self.rows(run)), verdicts(self.rows(direct)))
+        self.run_eval("--rescore", run)
+        self.run_eval("--verify", run)
         first, second = self.summary(direct), self.summary(run)
         same = ("config_hash", "position", "length", "repeats", "by", "baselines", "disagreements")
         self.assertEqual([first[key] for key in same], [second[key] for key in same])
@@ -127,6 +129,31 @@ class Equal(BatchTest):
         self.assertIn("unfinished last line", errors)
         self.assertIn("8 results are of requests that have a reply already", errors)
         self.assertEqual(len(self.rows(run)), 8)
+
+
+class Shards(BatchTest):
+    def test_shards_judged_by_batches_of_their_own_are_joined_into_one_run(self) -> None:
+        runs = []
+        for shard in ("1/2", "2/2"):
+            name = f"part-{shard[0]}.jsonl"
+            given = (
+                "--arms",
+                "custom",
+                "--model",
+                "judge-1",
+                "--base-url",
+                NOWHERE,
+                "--repeats",
+                "1",
+                "--shard",
+                shard,
+            )
+            runs.append(self.run_eval("--export-batch", name, *given, "--limit", "4")[0])
+            self.write("out.jsonl", self.answers(name))
+            self.run_eval("--import-batch", "out.jsonl", "--run", runs[-1])
+        whole = self.run_eval("--merge", *runs)[0]
+        self.assertEqual(len(self.rows(whole)), 4)
+        self.assertEqual(self.manifest(whole)["provenance"], {"custom": "batch"})
 
 
 class Mixing(BatchTest):

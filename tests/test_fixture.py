@@ -11,6 +11,7 @@ from typing import Any
 import fixture_surface as surface
 from fixture_proofs import proofs
 from fixture_reading import addresses_the_judge, better_and_worse, count_words, pairs
+from rooms import ROOT
 
 KEYS = [
     *("item_id", "split", "text", "answer_a", "answer_b", "gold"),
@@ -174,6 +175,21 @@ class Proofs(unittest.TestCase):
 
     def test_every_proof_says_what_it_checks(self) -> None:
         self.assertEqual([item_id for item_id, proof in proofs().items() if not proof.__doc__], [])
+
+
+class Provenance(unittest.TestCase):
+    SOURCE = (ROOT / "SOURCE.md").read_text(encoding="utf-8").replace("\n", " ")
+
+    def test_source_md_states_the_counts_of_the_present_set(self) -> None:
+        table = {name: int(n) for name, n in re.findall(r"\| `(\w+)` \| (\d+) \|", self.SOURCE)}
+        self.assertEqual(table, Counter(item["fault"] for item in ITEMS))
+        self.assertIn(f"{len(proofs())} of the {len(ITEMS)} pairs have a machine check", self.SOURCE)
+        self.assertIn(f"above {MOST_ACCURATE}", self.SOURCE)
+
+    def test_source_md_says_what_the_labels_rest_on(self) -> None:
+        for words in ("No people voted on it", "language models, not people", "191 of 192", "math-10", "CC BY 4.0"):
+            with self.subTest(words):
+                self.assertIn(words, self.SOURCE)
 
 
 class Surface(unittest.TestCase):
