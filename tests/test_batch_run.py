@@ -17,7 +17,7 @@ from typing import Any
 
 import batch_service as service
 from fault_server import FaultServer, Json, Request, judge
-from rooms import ROOT, room
+from rooms import ROOT, options_of, room
 
 run_eval, modes = room("run_eval"), room("modes")
 for needed in ("recipe", "check", "batch_modes"):
@@ -38,7 +38,7 @@ class BatchTest(unittest.TestCase):
     def run_eval(self, *arguments: str, expect: int = 0) -> tuple[str, str]:
         """(last line of stdout, stderr) of a mode, run in this process from the scratch folder: it saves the start."""
         out, errors = io.StringIO(), io.StringIO()
-        options = run_eval.build_parser().parse_args(arguments)
+        options = options_of(*arguments)
         before = os.getcwd()
         os.chdir(self.folder)
         try:
@@ -99,8 +99,6 @@ class Equal(BatchTest):
         self.write("out.jsonl", results)
         self.run_eval("--import-batch", "out.jsonl", "--run", run)
         self.assertEqual(verdicts(self.rows(run)), verdicts(self.rows(direct)))
-        self.run_eval("--rescore", run)
-        self.run_eval("--verify", run)
         first, second = self.summary(direct), self.summary(run)
         same = ("config_hash", "position", "length", "repeats", "by", "baselines", "disagreements")
         self.assertEqual([first[key] for key in same], [second[key] for key in same])
@@ -153,6 +151,8 @@ class Shards(BatchTest):
             self.run_eval("--import-batch", "out.jsonl", "--run", runs[-1])
         whole = self.run_eval("--merge", *runs)[0]
         self.assertEqual(len(self.rows(whole)), 4)
+        self.run_eval("--rescore", runs[0])
+        self.run_eval("--verify", runs[0])
         self.assertEqual(self.manifest(whole)["provenance"], {"custom": "batch"})
 
 
