@@ -166,10 +166,13 @@ def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, An
     return lines
 
 
-def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not."""
+def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not.
+
+    skip_unbuilt: do without what the user has not built, as verifying somebody's receipt does: it brings its own.
+    """
     config, data = read_config(folder)
-    inputs = read_inputs(folder, config)
+    inputs = read_inputs(folder, config, skip_unbuilt)
     problems = pin_problems(inputs, config)
     if problems:
         problems.append("hint: undo the change, or pin it with: python3 -I run_eval.py --freeze")
@@ -282,16 +285,16 @@ def build_parser() -> Any:
     mode.add_argument("--resume", metavar="RUN", help="ask only what is missing or failed in a run")
     mode.add_argument("--rescore", metavar="RUN", help="parse and score a run's replies again; prints the result")
     mode.add_argument("--import-replies", metavar="FILE", help="recorded judge replies, JSONL, become a run; offline")
-    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
-    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
-    mode.add_argument(
-        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
-    )
     mode.add_argument("--receipt", metavar="RUN", help="a complete run as a folder that anybody can verify (--out DIR)")
     mode.add_argument("--merge", metavar="RUN", nargs="+", help="join shards, or arms judged apart, into one run")
     mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
     mode.add_argument(
         "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
+    )
+    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
+    mode.add_argument(
+        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
     )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
@@ -458,19 +461,10 @@ def run(options: Any) -> int:
     options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
     if not (options.generate or options.resume or options.probe):
         lock_offline(children=options.run_pinned_code)
-    config, inputs = verified(folder)
+    config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
     modes = load_rooms(inputs, config, folder, rooms_of(options))
     result: int = modes.main(options, folder, config, inputs)
     return result
-
-
-def rooms_of(options: Any) -> tuple[str, ...]:
-    """Rooms that only the chosen mode needs."""
-    if options.export_batch or options.import_batch:
-        return ("batch_modes",)
-    if options.demo or options.report:
-        return ("page",)
-    return ("probe",) if options.probe else ()
 
 
 def folder_of(options: Any) -> str:
@@ -478,7 +472,7 @@ def folder_of(options: Any) -> str:
     import os
 
     several = options.merge or options.diff or [None]
-    given = options.rescore or options.resume or options.run or options.receipt or options.verify or several[0]
+    given = options.rescore or options.resume or options.receipt or options.verify or several[0]
     manifest = os.path.join(given, "manifest.json") if given else ""
     if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
         return home()
@@ -505,6 +499,15 @@ def git_history(folder: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.decode("utf-8", "replace")
+
+
+def rooms_of(options: Any) -> tuple[str, ...]:
+    """Rooms that only the chosen mode needs."""
+    if options.export_batch or options.import_batch:
+        return ("batch_modes",)
+    if options.demo or options.report:
+        return ("page",)
+    return ("probe",) if options.probe else ()
 
 
 def evaluation_folders() -> list[str]:

@@ -68,17 +68,22 @@ def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
 
 
 def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> evaluations.Evaluation:
-    """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
+    """The evaluation of some verified bytes; without pairs where the fixture is not built and not needed.
+
+    Raises: SettingError, EvidenceError.
+    """
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
-    items, warnings = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
-    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
+    found: tuple[evidence.Items, list[str]] = (evidence.no_items(), [])
+    if "fixture.jsonl" in inputs:
+        found = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {}) if name in inputs}
     config = {**config, "inputs": texts} if texts else config
     return evaluations.Evaluation(
         folder=folder,
         config=config,
-        items=items,
-        warnings=warnings,
+        items=found[0],
+        warnings=found[1],
         recipe=sys.modules["recipe"],
         check=sys.modules["check"],
         hashes={name: evidence.sha256(data) for name, data in inputs.items()},
@@ -437,14 +442,14 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "resume": main_resume,
         "rescore": main_rescore,
         "import_replies": main_import,
-        # rooms that are only loaded for their own mode
-        "probe": lambda *given: sys.modules["probe"].main_probe(*given),
-        "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
-        "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
         "receipt": receipt_modes.main_receipt,
         "merge": receipt_modes.main_merge,
         "verify": receipt_modes.main_verify,
         "diff": receipt_modes.main_diff,
+        # rooms that are only loaded for their own mode
+        "probe": lambda *given: sys.modules["probe"].main_probe(*given),
+        "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
+        "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
     }
     mode = next(name for name in modes if getattr(options, name))
     try:

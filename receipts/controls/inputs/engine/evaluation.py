@@ -1,0 +1,245 @@
+"""One evaluation as frozen: its settings, its arms, and what identifies a run of it.
+
+Everything here is worked out from eval.json and the command line before the first request: which arms are judged, with
+which request settings, and the hash that two runs share exactly when they would send the same requests. Pure, but for
+the names of environment variables that must be set.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any
+
+import evidence
+
+# === Constants ===
+
+SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+ORDERS = ("original", "swapped")
+AGGREGATIONS = ("majority_label", "median")
+DECISIONS = ("both", "original")
+OUTPUT_MODES = ("tool", "required", "json_schema", "json_object", "text")
+# What of an arm decides a request; keys, prices, pace and time limits do not.
+IDENTITY = (
+    "control",
+    "format",
+    "endpoint",
+    "model",
+    "output_mode",
+    "strict",
+    "omit",
+    "rename",
+    "extra_body",
+    "headers",
+    "provider",
+    "response_model",
+)
+ARM_KEYS = (
+    *IDENTITY,
+    "key_env",
+    "key_header",
+    "rpm",
+    "tpm",
+    "concurrency",
+    "price_usd_per_mtok",
+    "batch_price_usd_per_mtok",
+    "weekly_tokens",
+    "provider_name",
+    "note",
+    "recorded",
+)
+
+# Files that score, count, show or send, but do not decide what is asked.
+SCORING_FILES = ("eval.json", "check.py", "agreement.py", "client.py", "run_eval.py", "tables.py")
+
+
+class SettingError(Exception):
+    """A setting that is not what it has to be; the text names file, field, expected and got."""
+
+
+# === Records ===
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The frozen inputs of one evaluation, verified against their pins."""
+
+    folder: str
+    config: dict[str, Any]
+    items: evidence.Items
+    warnings: list[str]
+    recipe: Any
+    check: Any
+    hashes: dict[str, str]  # plain file name -> sha256, every pinned input
+    inputs: dict[str, bytes]  # plain file name -> bytes, what `inputs/` of a run holds
+    tables: Any = None  # the evaluation's own tables.py, where it has one
+    extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def slug(self) -> str:
+        return str(self.config["slug"])
+
+    @property
+    def is_pairwise(self) -> bool:
+        return bool(self.config.get("aggregation", "majority_label") == "majority_label")
+
+
+@dataclass(frozen=True)
+class Arm:
+    """A judge under test: its name, eval.json's entry (or the command line's), and whether it is on the frozen list."""
+
+    name: str
+    settings: dict[str, Any]
+    frozen: bool = True
+
+    @property
+    def control(self) -> str | None:
+        return self.settings.get("control")
+
+    @property
+    def provenance(self) -> str:
+        if self.control:
+            return "control"
+        return "recorded" if self.settings.get("recorded") else "live"
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What of the arm decides a request, in a fixed order."""
+        return {key: self.settings[key] for key in IDENTITY if self.settings.get(key) is not None}
+
+    def overlay(self, config: dict[str, Any]) -> dict[str, Any]:
+        """The evaluation's settings with the arm's own request settings on top: what the recipe is given."""
+        own = {key: self.settings[key] for key in ("output_mode", "strict") if self.settings.get(key) is not None}
+        return {**config, **own}
+
+
+# === Check settings ===
+
+
+def want(config: dict[str, Any], key: str, kind: type, where: str) -> Any:
+    """A required setting of the given type. Raises: SettingError."""
+    value = config.get(key)
+    if key not in config:
+        raise SettingError(f"{where}: field '{key}' is missing")
+    if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+        raise SettingError(f"{where}: field '{key}': expected {kind.__name__}, got {type(value).__name__}")
+    return value
+
+
+def check_config(config: dict[str, Any], where: str) -> None:
+    """Refuse an eval.json that would fail only after money was spent. Raises: SettingError."""
+    slug = want(config, "slug", str, where)
+    if not SLUG.fullmatch(slug):
+        raise SettingError(f"{where}: field 'slug': expected lower-case words joined by '-', got {slug!r}")
+    want(config, "prompt", str, where)
+    for key in ("max_tokens", "repeats"):
+        if want(config, key, int, where) < 1:
+            raise SettingError(f"{where}: field '{key}': expected 1 or more, got {config[key]}")
+    if config.get("decision", "original") not in DECISIONS:
+        raise SettingError(f"{where}: field 'decision': expected both or original, got {config['decision']!r}")
+    if want(config, "aggregation", str, where) not in AGGREGATIONS:
+        expected = " or ".join(AGGREGATIONS)
+        raise SettingError(f"{where}: field 'aggregation': expected {expected}, got {config['aggregation']!r}")
+    headline = want(config, "headline", dict, where).get("metric")
+    metrics = ("kappa", "agreement", "ac1") if config["aggregation"] == "majority_label" else ("mean",)
+    if headline not in metrics:
+        raise SettingError(f"{where}: field 'headline.metric': expected {' or '.join(metrics)}, got {headline!r}")
+    if "tool_choice" not in config:
+        raise SettingError(f"{where}: field 'tool_choice' is missing (null for a text recipe)")
+    for entry in want(config, "secondary", list, where):
+        if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
+            raise SettingError(f"{where}: field 'secondary': expected objects with an id, got {entry!r}")
+    check_tool_choice(config["tool_choice"], where)
+    for name, settings in want(config, "arms", dict, where).items():
+        check_arm(name, settings, where)
+
+
+def check_tool_choice(choice: Any, where: str) -> None:
+    """null, or the forced function by name. Raises: SettingError."""
+    if choice is None:
+        return
+    function = choice.get("function") if isinstance(choice, dict) else None
+    if not isinstance(function, dict) or choice.get("type") != "function" or not isinstance(function.get("name"), str):
+        expected = '{"type": "function", "function": {"name": …}} or null'
+        raise SettingError(f"{where}: field 'tool_choice': expected {expected}, got {choice!r}")
+
+
+def check_arm(name: str, settings: Any, where: str) -> None:
+    """Refuse an arm entry with an unknown or ill-typed key. Raises: SettingError."""
+    label = f"{where}: arms.{name}"
+    if not isinstance(settings, dict):
+        raise SettingError(f"{label}: expected an object, got {type(settings).__name__}")
+    unknown = sorted(set(settings) - set(ARM_KEYS))
+    if unknown:
+        raise SettingError(f"{label}: unknown key {unknown[0]!r}; known are {', '.join(ARM_KEYS)}")
+    if "control" in settings:
+        if settings["control"] not in ("longer", "first", "random"):
+            raise SettingError(f"{label}.control: expected longer, first or random, got {settings['control']!r}")
+        return
+    if settings.get("recorded"):
+        return
+    for key in ("endpoint", "model"):
+        if not isinstance(settings.get(key), str) or not settings[key]:
+            raise SettingError(f"{label}.{key}: expected a non-empty text, got {settings.get(key)!r}")
+    mode = settings.get("output_mode", "tool")
+    if mode not in OUTPUT_MODES:
+        raise SettingError(f"{label}.output_mode: expected one of {', '.join(OUTPUT_MODES)}, got {mode!r}")
+    for key in ("rpm", "tpm"):
+        value = settings.get(key)
+        if value is not None and (
+            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9
+        ):
+            raise SettingError(f"{label}.{key}: expected a number above 0, got {value!r}")
+
+
+# === Choose arms ===
+
+
+def choose_arms(config: dict[str, Any], wanted: list[str], custom: dict[str, Any] | None) -> list[Arm]:
+    """The arms named on the command line, in that order. Raises: SettingError."""
+    known = config["arms"]
+    if len(set(wanted)) < len(wanted):
+        raise SettingError(f"--arms: an arm stands twice in {','.join(wanted)}")
+    arms = []
+    for name in wanted:
+        if name == "custom":
+            if custom is None:
+                raise SettingError("--arms custom needs --base-url and --model")
+            check_arm("custom", custom, "command line")
+            arms.append(Arm("custom", custom, frozen=False))
+        elif name in known:
+            arms.append(Arm(name, known[name]))
+        else:
+            raise SettingError(f"--arms: unknown arm {name!r}; eval.json lists {', '.join(known)}, and custom")
+    return arms
+
+
+def missing_keys(arms: list[Arm], environment: dict[str, str]) -> list[str]:
+    """One line per arm whose key variable is not set."""
+    lines = []
+    for arm in arms:
+        variable = arm.settings.get("key_env")
+        if variable and not arm.control and not environment.get(variable):
+            lines.append(f"arm {arm.name}: environment variable {variable} is not set (it holds the API key)")
+    return lines
+
+
+# === Identity ===
+
+
+def config_hash(evaluation: Evaluation, arm: Arm, split: str, item_ids: list[str]) -> str:
+    """sha256 over everything that decides the requests of one arm: equal hashes are reproductions of each other."""
+    config = evaluation.config
+    settings = {
+        key: config.get(key) for key in ("prompt", "tool_choice", "max_tokens", "reasoning_effort", "output_mode")
+    }
+    if arm.control == "random":
+        settings["seed"] = config.get("seed")
+    asked = {
+        name: digest
+        for name, digest in sorted(evaluation.hashes.items())
+        if name not in SCORING_FILES and not name.startswith("engine/")
+    }
+    decides = {"inputs": asked, "settings": settings, "arm": arm.identity, "split": split, "items": item_ids}
+    return evidence.sha256(evidence.canonical(decides))

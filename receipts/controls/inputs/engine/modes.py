@@ -1,0 +1,454 @@
+"""What each mode of run_eval.py does, from parsed options to exit code.
+
+The rooms do the work; here they are put together: settings are checked, the run folder is made, workers are started and
+watched, results are printed. Every check that can be made beforehand is made before the first request and before
+anything is written.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import calling
+import client
+import controls
+import evaluation as evaluations
+import evidence
+import gates
+import generate
+import imported
+import messages
+import plan
+import providers
+import receipt_modes
+import rescore as rescoring
+import tables
+
+# === Constants ===
+
+PROGRAM = "run_eval"
+VOICE = messages.Voice(PROGRAM)
+say, error, warn = messages.say, VOICE.error, VOICE.warn
+CONTROL_ARMS = ("control-longer", "control-first", "control-random")
+HANDLED = (
+    evidence.EvidenceError,
+    gates.GateError,
+    evaluations.SettingError,
+    generate.JournalError,
+    generate.NotComplete,
+)
+
+
+class Usage(Exception):
+    """Options that do not go together."""
+
+
+# === Messages ===
+
+
+def toolkit_home() -> str:
+    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
+    """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
+    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(toolkit_home())
+    own = f" {os.path.relpath(evaluation.folder)}" if elsewhere else ""
+    return f"python3 -I run_eval.py{own} {mode} {folder}"
+
+
+# === Put together ===
+
+
+def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> evaluations.Evaluation:
+    """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
+    where = os.path.join(folder, "eval.json")
+    evaluations.check_config(config, where)
+    items, warnings = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
+    config = {**config, "inputs": texts} if texts else config
+    return evaluations.Evaluation(
+        folder=folder,
+        config=config,
+        items=items,
+        warnings=warnings,
+        recipe=sys.modules["recipe"],
+        check=sys.modules["check"],
+        hashes={name: evidence.sha256(data) for name, data in inputs.items()},
+        inputs=inputs,
+        tables=sys.modules.get("evaluation_tables"),
+    )
+
+
+def custom_settings(options: Any) -> dict[str, Any] | None:
+    """The arm entry of a judge given on the command line. Raises: SettingError."""
+    if not options.base_url:
+        return None
+    settings: dict[str, Any] = {"endpoint": options.base_url, "model": options.model}
+    if options.api_format != "openai":
+        settings["format"] = options.api_format
+    if options.key_env:
+        settings["key_env"] = options.key_env
+    if options.output_mode:
+        settings["output_mode"] = options.output_mode
+    if options.strict:
+        settings["strict"] = True
+    settings.update(calling.quirks_of(options))
+    if options.price:
+        settings["price_usd_per_mtok"] = calling.price_of(options.price)
+    return settings
+
+
+def chosen_arms(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> list[evaluations.Arm]:
+    """The arms a run is asked for, each checked with its provider's rules. Raises: SettingError."""
+    wanted = options.arms.split(",") if options.arms else default
+    arms = evaluations.choose_arms(evaluation.config, wanted, custom_settings(options))
+    problems = []
+    for arm in arms:
+        if not arm.control:
+            problems += providers.arm_problems(arm.name, arm.settings)
+        elif not evaluation.is_pairwise:
+            problems.append(f"arm {arm.name}: a control only makes sense where answers are compared")
+    if problems:
+        raise evaluations.SettingError("\n".join(problems))
+    return arms
+
+
+def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items:
+    """The pairs a run is about. Raises: SettingError when there are none."""
+    items = evidence.select(evaluation.items, options.split, options.limit, options.shard)
+    if not items:
+        raise evaluations.SettingError(f"fixture.jsonl: no item in split {options.split!r} for this selection")
+    return items
+
+
+# === Callers ===
+
+
+def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float]) -> Callable[..., Any]:
+    """A caller that answers as a control judge does, without a network."""
+
+    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
+        reply = controls.reply(kind, item, order, repeat, seed, mode)
+        return client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(clock()), latency_ms=0)
+
+    return call
+
+
+def callers_of(
+    arms: list[evaluations.Arm], config: dict[str, Any], options: Any, stop: threading.Event
+) -> dict[str, Any]:
+    """One caller per arm; keys are read and checked here, before anything is written. Raises: SettingError."""
+    problems = evaluations.missing_keys(arms, dict(os.environ))
+    if problems:
+        raise generate.NotComplete("\n".join(problems), "export the variable, or choose other --arms")
+    callers = {}
+    for arm in arms:
+        if arm.control:
+            mode = arm.overlay(config).get("output_mode", "tool")
+            mode = "text" if config.get("tool_choice") is None else mode
+            callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
+            continue
+        callers[arm.name] = calling.live_caller(arm, options, stop, calling.key_of(arm, os.environ))
+    return callers
+
+
+# === Manifest ===
+
+
+def new_manifest(
+    evaluation: evaluations.Evaluation, options: Any, arms: list[evaluations.Arm], items: evidence.Items
+) -> dict[str, Any]:
+    """The manifest of a run that starts now."""
+    hashes = {arm.name: evaluations.config_hash(evaluation, arm, options.split, items.ids) for arm in arms}
+    return {
+        "format": evidence.RUN_FORMAT,
+        "slug": evaluation.slug,
+        "title": evaluation.config.get("title", evaluation.slug),
+        "status": "incomplete",
+        "split": options.split,
+        "limit": options.limit,
+        "shard": options.shard,
+        "arms": [arm.name for arm in arms],
+        "arm_settings": {arm.name: arm.settings for arm in arms},
+        "unlisted_arms": [arm.name for arm in arms if not arm.frozen],
+        "provenance": {arm.name: arm.provenance for arm in arms},
+        "repeats": options.repeats or evaluation.config["repeats"],
+        "items": len(items),
+        "hashes": evaluation.hashes,
+        "config_hash": hashes,
+        "tool_version": evidence.TOOL_VERSION,
+        "python": evidence.python_version(),
+        "started_at": evidence.utc_stamp(time.time()),
+    }
+
+
+def write_inputs(folder: str, inputs: dict[str, bytes]) -> None:
+    """Copies of every pinned file, so that the run explains itself."""
+    for name, data in inputs.items():
+        path = os.path.join(folder, "inputs", *name.split("/"))
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        evidence.write_atomic(path, data)
+
+
+def manifest_arms(manifest: dict[str, Any]) -> list[evaluations.Arm]:
+    """The arms of a run as its manifest names them. Raises: SettingError."""
+    arms = []
+    for name in manifest["arms"]:
+        settings = manifest["arm_settings"][name]
+        evaluations.check_arm(name, settings, "manifest.json")
+        arms.append(evaluations.Arm(name, settings, frozen=name not in manifest.get("unlisted_arms", [])))
+    return arms
+
+
+# === Asking ===
+
+
+def ask_all(
+    evaluation: evaluations.Evaluation,
+    folder: str,
+    manifest: dict[str, Any],
+    items: evidence.Items,
+    runs: dict[str, generate.ArmRun],
+    callers: dict[str, Any],
+    options: Any,
+    stop: threading.Event,
+) -> int:
+    """Send what is missing and finish the run when every reply is there; the exit code says which."""
+    received: list[int] = []
+    budget = generate.Budget(options.max_usd, options.max_requests, options.max_minutes)
+    if budget.usd is not None:
+        for run in runs.values():
+            run.config["_longest_request_bytes"] = generate.longest_request(evaluation, items, run.config)
+    journal = evidence.Journal(os.path.join(folder, "journal.jsonl"))
+    work = generate.Generation(
+        evaluation, items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget
+    )
+    with calling.interruptible(stop, received, VOICE):
+        workers = calling.workers_of([run.arm for run in runs.values()], options)
+        calling.wait(work.start(workers, options.by_item), work, options, received, VOICE)
+        with contextlib.suppress(OSError):
+            journal.close()
+    if work.bug is not None:
+        raise work.bug
+    return settle(evaluation, folder, manifest, items, runs, work, bool(received))
+
+
+def settle(
+    evaluation: evaluations.Evaluation,
+    folder: str,
+    manifest: dict[str, Any],
+    items: evidence.Items,
+    runs: dict[str, generate.ArmRun],
+    work: generate.Generation,
+    interrupted: bool,
+) -> int:
+    """Finish a run or say how it is resumed."""
+    open_replies = sum(
+        run.progress.counts[generate.MISSING] + run.progress.counts[generate.FAILED] for run in runs.values()
+    )
+    again = command(evaluation, "--resume", folder)
+    if not open_replies:
+        generate.finish(folder, manifest, items, runs, time.time())
+        return 0
+    evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
+    done = sum(run.progress.counts[generate.OK] + run.progress.counts[generate.INVALID] for run in runs.values())
+    failed = sum(run.progress.counts[generate.FAILED] for run in runs.values())
+    if work.problem is not None:
+        error(str(work.problem), work.problem.hint)
+    error(f"{folder}: {done} of {done + open_replies} replies on disk, {failed} failed; the run is not complete")
+    say(f"hint: resume with: {again}")
+    return 130 if interrupted else 3
+
+
+# === Modes ===
+
+
+def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> tuple[int, str]:
+    """A new run: everything checked, then the folder, then the calls. Returns exit code and folder."""
+    arms = chosen_arms(evaluation, options, default)
+    items = selected(evaluation, options)
+    stop = threading.Event()
+    callers = callers_of(arms, evaluation.config, options, stop)
+    warn(evaluation.warnings)
+    if options.generate:
+        receipt_modes.warn_before(evaluation, options)
+    manifest = new_manifest(evaluation, options, arms, items)
+    folder = evidence.new_run(options.out, evaluation.slug, time.time())
+    with evidence.Lock(folder):
+        evidence.write_manifest(folder, manifest)
+        write_inputs(folder, evaluation.inputs)
+        runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
+        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+    return code, folder
+
+
+def main_generate(evaluation: evaluations.Evaluation, options: Any) -> int:
+    code, folder = generate_run(evaluation, options, list(evaluation.config.get("default_arms", [])))
+    print(folder)
+    if code == 0:
+        say("hint: see the result with: " + command(evaluation, "--rescore", folder))
+    return code
+
+
+def changed_inputs(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> list[str]:
+    """One line for every input that is not what it was when the run started."""
+    then, now = manifest.get("hashes", {}), evaluation.hashes
+    names = sorted(set(then) | set(now))
+    return [
+        f"{name} changed since the run started: expected {then.get(name)}, got {now.get(name)}"
+        for name in names
+        if then.get(name) != now.get(name)
+    ]
+
+
+def run_items(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> evidence.Items:
+    return evidence.select(evaluation.items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
+
+
+def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
+    folder = options.resume
+    manifest = evidence.read_manifest(folder)
+    if manifest["slug"] != evaluation.slug:
+        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
+    if manifest["status"] == "complete":
+        raise evaluations.SettingError(f"{folder}: the run is complete; nothing to resume")
+    changed = changed_inputs(manifest, evaluation)
+    if changed:
+        raise evaluations.SettingError("\n".join(changed))
+    arms, items, stop = manifest_arms(manifest), run_items(manifest, evaluation), threading.Event()
+    with evidence.Lock(folder):
+        callers = callers_of(arms, evaluation.config, options, stop)
+        runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
+        warn(warnings)
+        say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
+        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+    print(folder)
+    return code
+
+
+def taken_up(
+    folder: str, arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, items: evidence.Items, repeats: int
+) -> tuple[dict[str, generate.ArmRun], list[str]]:
+    """The state of an incomplete run, read from its journal."""
+    runs = generate.arm_runs(arms, evaluation.config, len(items), repeats)
+    path = os.path.join(folder, "journal.jsonl")
+    if not os.path.exists(path):
+        return runs, []
+    torn = evidence.drop_torn_tail(path)
+    warnings = [f"{path}: an unfinished last line of {torn} bytes is dropped"] if torn else []
+    places = {item_id: place for place, item_id in enumerate(items.ids)}
+    return runs, warnings + generate.read_journal(path, runs, places)
+
+
+def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
+    code = rescore(evaluation, options.rescore, options)
+    if options.report:
+        say(f"report: {write_report(options.rescore)}")
+    return code
+
+
+def write_report(folder: str) -> str:
+    """Write report.html into a scored run; returns its path. The room is only loaded for commands that make a page."""
+    path: str = sys.modules["page"].write_report(folder)
+    return path
+
+
+def rescore(
+    evaluation: evaluations.Evaluation, folder: str, options: Any, recorded: dict[str, Any] | None = None
+) -> int:
+    """Parse and score a run's replies again, write scored rows and summary, print the result.
+
+    recorded: judges of verified receipts, shown in the same tables and written nowhere.
+    """
+    manifest = evidence.read_manifest(folder)
+    if manifest["slug"] != evaluation.slug:
+        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
+    items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
+    result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
+    print(tables.render(receipt_modes.with_recorded(result, recorded or {}), options), end="")
+    warn(problems)
+    code, lines = gates.check(result, [gates.parse_gate(text) for text in options.gate or []])
+    for line in lines:
+        say(f"{PROGRAM}: {line}")
+    if manifest["status"] != "complete":
+        error(f"{folder}: the run is not complete", "resume with: " + command(evaluation, "--resume", folder))
+        return 3
+    return 1 if problems else code
+
+
+def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
+    options.quiet = True
+    controls_here = [name for name in CONTROL_ARMS if name in evaluation.config["arms"]]
+    code, folder = generate_run(evaluation, options, controls_here)
+    if code:
+        return code
+    judges, notes, problems = receipt_modes.recorded_judges(evaluation, os.path.join(toolkit_home(), "receipts"))
+    code = rescore(evaluation, folder, options, judges)
+    path = write_report(folder)
+    warn(problems)
+    if options.format == "table":
+        print("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}", f"page: {path}"]))
+    return code or int(bool(problems))
+
+
+def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
+    """Recorded replies become a complete run; every line is checked before anything is written."""
+    items = selected(evaluation, options)
+    places = {item_id: place for place, item_id in enumerate(items.ids)}
+    lines = list(imported.read_lines(options.import_replies, places, set(evaluation.items.ids)))
+    if not lines:
+        raise evaluations.SettingError(f"{options.import_replies}: no reply to a pair of split {options.split!r}")
+    arm = imported.recorded_arm(options.arm_label, lines, options.output_mode)
+    manifest = new_manifest(evaluation, options, [arm], items)
+    manifest["repeats"] = max(line.get("repeat", 1) for line in lines)
+    folder = evidence.new_run(options.out, evaluation.slug, time.time())
+    with evidence.Lock(folder):
+        evidence.write_manifest(folder, manifest)
+        write_inputs(folder, evaluation.inputs)
+        imported.write_run(folder, manifest, items, arm, lines, evaluation)
+    print(folder)
+    say("hint: see the result with: " + command(evaluation, "--rescore", folder))
+    return 0
+
+
+def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
+    default = [name for name in ("pareto", "baseline") if name in evaluation.config["arms"]]
+    arms = chosen_arms(evaluation, options, default or list(evaluation.config["arms"]))
+    estimate = plan.estimate(evaluation, arms, selected(evaluation, options), options)
+    estimate["no_receipt"] = receipt_modes.planned_obstacles(evaluation, options)
+    print(plan.render(estimate, options.format), end="")
+    return 0
+
+
+def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> int:
+    """Do what the mode says; every foreseen problem becomes one message and an exit code."""
+    modes = {
+        "demo": main_demo,
+        "plan": main_plan,
+        "generate": main_generate,
+        "resume": main_resume,
+        "rescore": main_rescore,
+        "import_replies": main_import,
+        "receipt": receipt_modes.main_receipt,
+        "merge": receipt_modes.main_merge,
+        "verify": receipt_modes.main_verify,
+        "diff": receipt_modes.main_diff,
+    }
+    mode = next(name for name in modes if getattr(options, name))
+    try:
+        for text in options.gate or []:
+            gates.parse_gate(text)  # a mistyped gate is told before anything is spent
+        return modes[mode](build_evaluation(folder, config, inputs), options)
+    except HANDLED as problem:
+        error(str(problem), getattr(problem, "hint", None))
+        return 3
+    except OSError as problem:
+        error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+        return 3
