@@ -11,6 +11,7 @@ from typing import Any
 
 # === Constants ===
 
+BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
 TOKEN_KINDS = ("input", "output", "cached", "reasoning")
 MESSAGE_TEXTS = ("content", "refusal", "reasoning_content")
 # Fewer than one token for twelve characters of plain text: a server that cut the prompt short without a word.
