@@ -70,7 +70,8 @@ def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, byte
     """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
-    items, warnings = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    items, oddities = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    warnings, notes = evaluations.oddity_lines(oddities, config.get("known_oddities", {}))
     texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
     config = {**config, "inputs": texts} if texts else config
     return evaluations.Evaluation(
@@ -78,6 +79,7 @@ def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, byte
         config=config,
         items=items,
         warnings=warnings,
+        notes=tuple(notes),
         recipe=sys.modules["recipe"],
         check=sys.modules["check"],
         hashes={name: evidence.sha256(data) for name, data in inputs.items()},
@@ -277,6 +279,8 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     stop = threading.Event()
     callers = callers_of(arms, evaluation.config, options, stop)
     warn(evaluation.warnings)
+    for note in evaluation.notes:
+        say(f"run_eval: {note}")
     if options.generate:
         receipt_modes.warn_before(evaluation, options)
     manifest = new_manifest(evaluation, options, arms, items)
