@@ -9,9 +9,9 @@
 Needs beside it: recipe.py check.py agreement.py client.py eval.json fixture.jsonl and the folder engine/. An evaluation
 folder given first (default: this one) brings its own eval.json, recipe.py, check.py and fixture.jsonl.
 Every mode first compares each of these files with its pin in eval.json and refuses on one changed byte.
-Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Never deletes a
-run. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every other mode refuses
-to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
+Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Never deletes
+a run. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every other mode
+refuses to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
 Keys are read from the environment variable an arm names, and appear nowhere.
 Exit codes: 0 done and matching; 1 a check ran and something does not match, or a gate failed; 2 usage; 3 could not run
 or not complete (resumable); 4 a gate is inconclusive; 130 interrupted.
