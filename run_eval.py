@@ -25,6 +25,7 @@ from typing import Any
 # === Constants ===
 
 PROGRAM = "run_eval"
+RUNS = "runs"  # where runs are written unless --out says otherwise
 # eval.json's pin for each file of the top level; the first three may live in an evaluation's own folder.
 PINS = {
     "fixture.jsonl": "fixture_sha256",
@@ -276,6 +277,7 @@ def build_parser() -> Any:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.set_defaults(git_history=None)  # read before the lock, by the modes that look for the freeze
     parser.add_argument("folder", nargs="?", metavar="DIR", help="evaluation folder (default: this script's)")
     mode = parser.add_argument_group("modes (one of them)").add_mutually_exclusive_group(required=True)
     mode.add_argument(
@@ -347,9 +349,8 @@ def add_limits(group: Any) -> None:
 
 
 def add_output(group: Any) -> None:
-    group.add_argument(
-        "--out", metavar="DIR", help="where runs are written (default: ./runs); with --receipt: its folder"
-    )
+    text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
+    group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
@@ -454,7 +455,6 @@ def run(options: Any) -> int:
     """Verify the pins, load the rooms, do what the mode says. Raises: PinError."""
     import os
 
-    options.out_given, options.out = options.out, options.out or "runs"
     folder = os.path.abspath(options.folder) if options.folder else folder_of(options)
     if options.freeze:
         folders = [folder] + (evaluation_folders() if options.all else [])

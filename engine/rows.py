@@ -194,6 +194,8 @@ def raw_row(
 
 # === Shape of a raw row ===
 
+BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
+
 NULL = type(None)
 ANY = (str, int, float, bool, dict, list, NULL)
 ROW_SHAPE: dict[str, tuple[type, ...]] = {
@@ -294,7 +296,7 @@ def reply_problems(kept: dict[str, Any], where: str) -> list[str]:
     if set(usage) != set(TOKEN_KINDS) or any(part is not None and token_count(part) is None for part in usage.values()):
         lines.append(f"{where}field 'usage': expected {', '.join(TOKEN_KINDS)} as counts or null")
     if kept.get("via", BATCH) != BATCH:
-        lines.append(f"{where}field 'via': expected {BATCH}")
+        lines.append(f"{where}field 'via': expected {BATCH}, got {kept['via'][:60]!r}")
     if kept["error"] is not None and set(kept["error"]) != {"code", "status", "text"}:
         lines.append(f"{where}field 'error': expected code, status and text")
     return lines

@@ -103,6 +103,8 @@ class Equal(BatchTest):
         same = ("config_hash", "position", "length", "repeats", "by", "baselines", "disagreements")
         self.assertEqual([first[key] for key in same], [second[key] for key in same])
         self.assertEqual(first["arms"]["custom"]["metrics"], second["arms"]["custom"]["metrics"])
+        # The fake judge has one reply id for a request, however often it is asked; nothing else is found.
+        self.assertIn(", 1 failed,", self.command("--verify", run, expect=1)[0])
         self.assertEqual(
             [first["usage"]["custom"]["batch_replies"], second["usage"]["custom"]["batch_replies"]], [0, 16]
         )
