@@ -9,8 +9,9 @@
 Needs beside it: recipe.py check.py agreement.py client.py eval.json fixture.jsonl and the folder engine/. An evaluation
 folder given first (default: this one) brings its own eval.json, recipe.py, check.py and fixture.jsonl.
 Every mode first compares each of these files with its pin in eval.json and refuses on one changed byte.
-Writes only under --out (default ./runs) and, with --freeze, eval.json. Deletes no run but with --prune. Only
---generate and --resume use the network, and only the chosen arms' endpoints; every other mode refuses to connect.
+Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Deletes no run
+but with --prune. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every
+other mode refuses to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
 Keys are read from the environment variable an arm names, or from --key-file, and appear nowhere.
 Exit codes: 0 done and matching; 1 a check ran and something does not match, or a gate failed; 2 usage; 3 could not run
 or not complete (resumable); 4 a gate is inconclusive; 130 interrupted.
@@ -24,6 +25,7 @@ from typing import Any
 # === Constants ===
 
 PROGRAM = "run_eval"
+RUNS = "runs"  # where runs are written unless --out says otherwise
 # eval.json's pin for each file of the top level; the first three may live in an evaluation's own folder.
 PINS = {
     "fixture.jsonl": "fixture_sha256",
@@ -275,6 +277,7 @@ def build_parser() -> Any:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.set_defaults(git_history=None)  # read before the lock, by the modes that look for the freeze
     parser.add_argument("folder", nargs="?", metavar="DIR", help="evaluation folder (default: this script's)")
     mode = parser.add_argument_group("modes (one of them)").add_mutually_exclusive_group(required=True)
     mode.add_argument(
@@ -348,9 +351,8 @@ def add_limits(group: Any) -> None:
 
 
 def add_output(group: Any) -> None:
-    group.add_argument(
-        "--out", metavar="DIR", help="where runs are written (default: ./runs); with --receipt: its folder"
-    )
+    text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
+    group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
@@ -455,7 +457,6 @@ def run(options: Any) -> int:
     """Verify the pins, load the rooms, do what the mode says. Raises: PinError."""
     import os
 
-    options.out_given, options.out = options.out, options.out or "runs"
     folder = os.path.abspath(options.folder) if options.folder else folder_of(options)
     if options.freeze:
         folders = [folder] + (evaluation_folders() if options.all else [])

@@ -22,6 +22,7 @@ import transport
 # === Constants ===
 
 MAX_DEPTH = providers.MAX_DEPTH + 8  # levels of a results line: those of a reply and its wrapping
+TOO_DEEP = "nested too deeply to be a result"  # said on every Python alike, however deep it parses
 TAG_LENGTH = 12  # hexadecimal digits that tell runs and arms apart; 64 characters are Anthropic's limit for an id
 CUSTOM_ID = re.compile(r"([0-9a-f]{12})-r([0-9]{1,6})-i([0-9]{1,9})-([a-z]{1,20})")
 # Anthropic's error types and the status each has when it is sent as a reply of its own.
@@ -201,17 +202,18 @@ def parse_line(line: bytes) -> dict[str, Any]:
     """The object of one results line; NaN and doubled keys are kept as `providers.loads` does. Raises: BadLine."""
     try:
         value, _ = providers.loads(providers.reply_text(line))
-        deep = providers.depth_of(value) > MAX_DEPTH
-    except (ValueError, RecursionError):
+    except ValueError:
         raise BadLine("not JSON") from None
+    except RecursionError:
+        raise BadLine(TOO_DEEP) from None
+    if providers.depth_of(value) > MAX_DEPTH:
+        raise BadLine(TOO_DEEP)
     if not isinstance(value, dict):
         raise BadLine(f"expected a JSON object, got {type(value).__name__}")
     if not isinstance(value.get("custom_id"), str):
         raise BadLine("field 'custom_id' is missing: not a line of a batch's results")
     if "params" in value or ("body" in value and "response" not in value and "error" not in value):
         raise BadLine("a line of a batch's input, not of its results")
-    if deep:
-        return {"custom_id": value["custom_id"], "error": {"code": "bad_body", "message": "nested too deeply"}}
     return value
 
 

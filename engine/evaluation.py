@@ -8,6 +8,8 @@ the names of environment variables that must be set.
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -69,11 +71,12 @@ class Evaluation:
     folder: str
     config: dict[str, Any]
     items: evidence.Items
-    warnings: list[str]
+    warnings: list[str]  # what is odd in the fixture and not expected of it
     recipe: Any
     check: Any
     hashes: dict[str, str]  # plain file name -> sha256, every pinned input
     inputs: dict[str, bytes]  # plain file name -> bytes, what `inputs/` of a run holds
+    notes: tuple[str, ...] = ()  # what is odd in it, as eval.json says
     tables: Any = None  # the evaluation's own tables.py, where it has one
     extra: dict[str, Any] = field(default_factory=dict)
 
@@ -153,6 +156,7 @@ def check_config(config: dict[str, Any], where: str) -> None:
             raise SettingError(f"{where}: field 'secondary': expected objects with an id, got {entry!r}")
     check_tool_choice(config["tool_choice"], where)
     check_discount(config, where)
+    check_oddities(config.get("known_oddities", {}), where)
     for name, settings in want(config, "arms", dict, where).items():
         check_arm(name, settings, where)
 
@@ -165,6 +169,16 @@ def check_tool_choice(choice: Any, where: str) -> None:
     if not isinstance(function, dict) or choice.get("type") != "function" or not isinstance(function.get("name"), str):
         expected = '{"type": "function", "function": {"name": …}} or null'
         raise SettingError(f"{where}: field 'tool_choice': expected {expected}, got {choice!r}")
+
+
+def check_oddities(known: Any, where: str) -> None:
+    """How many oddities of each kind the fixture holds, or nothing. Raises: SettingError."""
+    if not isinstance(known, dict):
+        raise SettingError(f"{where}: field 'known_oddities': expected an object, got {type(known).__name__}")
+    for kind, count in known.items():
+        if kind not in evidence.ODDITIES or type(count) is not int or count < 0:
+            expected = f"{', '.join(evidence.ODDITIES)} with a number from 0"
+            raise SettingError(f"{where}: field 'known_oddities': expected {expected}, got {kind!r}: {count!r}")
 
 
 def check_arm(name: str, settings: Any, where: str) -> None:
@@ -216,6 +230,22 @@ def check_discount(settings: dict[str, Any], where: str) -> None:
     discount = settings.get("batch_discount")
     if discount is not None and not is_between(discount, 1):
         raise SettingError(f"{where}.batch_discount: expected a share between 0 and 1, got {discount!r}")
+
+
+# === Oddities of the fixture ===
+
+
+def oddity_lines(found: Sequence[evidence.Oddity], known: dict[str, int]) -> tuple[list[str], list[str]]:
+    """(warnings, notes): each oddity in full, but one counted note for all kinds that are there as often as expected.
+
+    known: eval.json's known_oddities, kind -> how many; of a kind that is not in it none is expected.
+    """
+    counts = Counter(oddity.kind for oddity in found)
+    wrong = {kind for kind in {**counts, **known} if counts[kind] != known.get(kind, 0)}
+    warnings = [f"known_oddities.{kind}: expected {known[kind]}, got {counts[kind]}" for kind in known if kind in wrong]
+    warnings += [oddity.text for oddity in found if oddity.kind in wrong]
+    right = [f"{known[kind]} {kind}" for kind in known if kind not in wrong and known[kind]]
+    return warnings, [f"oddities of the pairs, as many as eval.json expects: {', '.join(right)}"] if right else []
 
 
 # === Choose arms ===

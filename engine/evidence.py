@@ -19,7 +19,7 @@ import time
 import zlib
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 # === Constants ===
 
@@ -27,6 +27,7 @@ RUN_FORMAT = "judge-run-v1"
 TOOL_VERSION = "1.0"
 SPLITS = ("dev", "test")
 GOLD_LABELS = ("A", "B", "equal")
+ODDITIES = ("empty_answer", "nul", "same_text")  # what row_oddities may find in a row
 GZIP_LEVEL = 6  # level 9 takes twice the time for 3% less
 QUICK_LEVEL = 1  # for what can be made again from the raw rows at any time
 BLOCK = 1 << 18  # bytes handed to the compressor and the hash at a time
@@ -315,16 +316,23 @@ def label_problems(row: dict[str, Any]) -> list[str]:
     return problems
 
 
-def row_warnings(row: dict[str, Any]) -> list[str]:
-    """What is legitimate in one row and still worth knowing: an empty answer, a NUL, equal answers with a winner."""
-    found = []
+class Oddity(NamedTuple):
+    """Something in one row that is legitimate and still worth knowing."""
+
+    kind: str  # one of ODDITIES
+    text: str  # "item: what"
+
+
+def row_oddities(row: dict[str, Any]) -> list[Oddity]:
+    """The oddities of one row: an empty answer, a NUL, one text twice where gold has a winner or nothing."""
+    found, item_id = [], row["item_id"]
     for field in ("answer_a", "answer_b"):
         if not row[field]:
-            found.append(f"{row['item_id']}: {field} is empty (it is shown as an empty answer)")
+            found.append(Oddity("empty_answer", f"{item_id}: {field} is empty (it is shown as an empty answer)"))
         if "\0" in row[field]:
-            found.append(f"{row['item_id']}: {field} holds U+0000 (sent unchanged; servers may cut there)")
+            found.append(Oddity("nul", f"{item_id}: {field} holds U+0000 (sent unchanged; servers may cut there)"))
     if row["answer_a"] == row["answer_b"] and row.get("gold") != "equal":  # a pair with gold equal may be meant so
-        found.append(f"{row['item_id']}: both answers are the same text")
+        found.append(Oddity("same_text", f"{item_id}: both answers are the same text"))
     return found
 
 
@@ -340,15 +348,15 @@ def line_spans(data: bytes) -> Iterator[tuple[int, int, int]]:
         start = end + 1
 
 
-def load_items(data: bytes, name: str) -> tuple[Items, list[str]]:
-    """Check every row of a fixture's bytes; returns the items and the warnings.
+def load_items(data: bytes, name: str) -> tuple[Items, list[Oddity]]:
+    """Check every row of a fixture's bytes; returns the items and their oddities.
 
     Raises: EvidenceError that lists all faulty lines (the first 20 in full).
     """
     starts, ends, ids, splits = array("q"), array("q"), [], bytearray()
     lines: dict[str, int] = {}
     problems: list[str] = []
-    warnings: list[str] = []
+    oddities: list[Oddity] = []
     for number, start, end in line_spans(data):
         try:
             row = parse_json(data[start:end], f"{name}:{number}")
@@ -364,13 +372,13 @@ def load_items(data: bytes, name: str) -> tuple[Items, list[str]]:
         if item_id in lines:
             problems.append(f"{name}:{number}: item_id {item_id!r} stands twice (line {lines[item_id]} and {number})")
         lines[item_id] = number
-        warnings += row_warnings(row)
+        oddities += row_oddities(row)
         starts.append(start)
         ends.append(end)
         ids.append(item_id)
         splits.append(SPLITS.index(row["split"]))
     refuse(problems, name, bool(ids))
-    return Items(data, starts, ends, ids, bytes(splits)), warnings
+    return Items(data, starts, ends, ids, bytes(splits)), oddities
 
 
 def refuse(problems: list[str], name: str, any_items: bool) -> None:

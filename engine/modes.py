@@ -72,16 +72,18 @@ def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, byte
     """
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
-    found: tuple[evidence.Items, list[str]] = (evidence.no_items(), [])
-    if "fixture.jsonl" in inputs:
-        found = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
+    built = "fixture.jsonl" in inputs  # an evaluation whose fixture is not built here may still read evidence
+    no_pairs: tuple[evidence.Items, list[evidence.Oddity]] = (evidence.no_items(), [])
+    items, oddities = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl") if built else no_pairs
+    warnings, notes = evaluations.oddity_lines(oddities, config.get("known_oddities", {}) if built else {})
     texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {}) if name in inputs}
     config = {**config, "inputs": texts} if texts else config
     return evaluations.Evaluation(
         folder=folder,
         config=config,
-        items=found[0],
-        warnings=found[1],
+        items=items,
+        warnings=warnings,
+        notes=tuple(notes),
         recipe=sys.modules["recipe"],
         check=sys.modules["check"],
         hashes={name: evidence.sha256(data) for name, data in inputs.items()},
@@ -261,6 +263,8 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     items = selected(evaluation, options)
     ask = callers.callers_of(arms, evaluation, options)
     warn(evaluation.warnings + callers.token_lines(arms, items))
+    for note in evaluation.notes:
+        say(f"run_eval: {note}")
     if options.generate:
         receipt_modes.warn_before(evaluation, options)
     manifest = new_manifest(evaluation, options, arms, items)

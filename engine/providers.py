@@ -560,12 +560,15 @@ def short_int(digits: str) -> float | int:
 
 
 def depth_of(value: Any) -> int:
-    """Levels of nesting, counted without recursion."""
+    """Levels of nesting, counted without recursion; of a key that stands twice, both values."""
     deepest, waiting = 0, [(value, 1)]
     while waiting:
         one, depth = waiting.pop()
         deepest = max(deepest, depth)
-        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if isinstance(one, Doubled):
+            inside: Iterable[Any] = [part for _, part in one.pairs]
+        else:
+            inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
         waiting.extend((part, depth + 1) for part in inside if isinstance(part, (dict, list)))
     return deepest
 

@@ -301,17 +301,17 @@ class OpenAIResults(unittest.TestCase):
             (b'{"custom_id": 7}', "custom_id"),
             (line({"custom_id": "x", "method": "POST", "url": "/v1", "body": {}}), "input"),
             (line({"custom_id": "x", "params": {}}), "input"),
-            (b"[" * 100_000, "not JSON"),
+            (b"[" * 100_000, "not JSON|nested"),
         ):
             with self.subTest(said=said):
                 with self.assertRaisesRegex(batch.BadLine, said):
                     batch.read_result(data)
 
-    def test_a_reply_nested_too_deeply_fails_its_own_row(self) -> None:
-        deep: Any = "x"
-        for _ in range(200):
-            deep = [deep]
-        self.assertEqual(outcome_of(self.wrapped(200, {"choices": deep})).code, "bad_body")
+    def test_a_line_nested_too_deeply_is_no_result_on_any_python(self) -> None:
+        for levels in (100, 900, 5000):
+            deep = b'{"custom_id":"x","response":{"status_code":200,"body":' + b"[" * levels + b"]" * levels + b"}}"
+            with self.subTest(levels=levels), self.assertRaisesRegex(batch.BadLine, "nested too deeply"):
+                batch.read_result(deep)
 
 
 class AnthropicResults(unittest.TestCase):

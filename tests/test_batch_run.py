@@ -17,7 +17,7 @@ from typing import Any
 
 import batch_service as service
 from fault_server import FaultServer, Json, Request, judge
-from rooms import ROOT, room
+from rooms import ROOT, options_of, room
 
 run_eval, modes = room("run_eval"), room("modes")
 for needed in ("recipe", "check", "batch_modes"):
@@ -38,7 +38,7 @@ class BatchTest(unittest.TestCase):
     def run_eval(self, *arguments: str, expect: int = 0) -> tuple[str, str]:
         """(last line of stdout, stderr) of a mode, run in this process from the scratch folder: it saves the start."""
         out, errors = io.StringIO(), io.StringIO()
-        options = run_eval.build_parser().parse_args(arguments)
+        options = options_of(*arguments)
         before = os.getcwd()
         os.chdir(self.folder)
         try:
@@ -103,6 +103,8 @@ class Equal(BatchTest):
         same = ("config_hash", "position", "length", "repeats", "by", "baselines", "disagreements")
         self.assertEqual([first[key] for key in same], [second[key] for key in same])
         self.assertEqual(first["arms"]["custom"]["metrics"], second["arms"]["custom"]["metrics"])
+        # The fake judge has one reply id for a request, however often it is asked; nothing else is found.
+        self.assertIn(", 1 failed,", self.command("--verify", run, expect=1)[0])
         self.assertEqual(
             [first["usage"]["custom"]["batch_replies"], second["usage"]["custom"]["batch_replies"]], [0, 16]
         )
@@ -127,6 +129,33 @@ class Equal(BatchTest):
         self.assertIn("unfinished last line", errors)
         self.assertIn("8 results are of requests that have a reply already", errors)
         self.assertEqual(len(self.rows(run)), 8)
+
+
+class Shards(BatchTest):
+    def test_shards_judged_by_batches_of_their_own_are_joined_into_one_run(self) -> None:
+        runs = []
+        for shard in ("1/2", "2/2"):
+            name = f"part-{shard[0]}.jsonl"
+            given = (
+                "--arms",
+                "custom",
+                "--model",
+                "judge-1",
+                "--base-url",
+                NOWHERE,
+                "--repeats",
+                "1",
+                "--shard",
+                shard,
+            )
+            runs.append(self.run_eval("--export-batch", name, *given, "--limit", "4")[0])
+            self.write("out.jsonl", self.answers(name))
+            self.run_eval("--import-batch", "out.jsonl", "--run", runs[-1])
+        whole = self.run_eval("--merge", *runs)[0]
+        self.assertEqual(len(self.rows(whole)), 4)
+        self.run_eval("--rescore", runs[0])
+        self.run_eval("--verify", runs[0])
+        self.assertEqual(self.manifest(whole)["provenance"], {"custom": "batch"})
 
 
 class Mixing(BatchTest):

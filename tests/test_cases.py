@@ -18,7 +18,7 @@ from typing import Any
 
 import cases_covered
 from fault_server import FaultServer, Json, Request, judge
-from rooms import ROOT, SHARED, room
+from rooms import ROOT, SHARED, options_of, room
 
 agreement, evidence, generate, judged = room("agreement"), room("evidence"), room("generate"), room("judged")
 recipe, run_eval, modes = room("recipe"), room("run_eval"), room("modes")
@@ -208,7 +208,7 @@ class RunTest(unittest.TestCase):
     def run_mode(self, *arguments: str, expect: int = 0) -> tuple[str, str]:
         """(last line of stdout, stderr) of a mode, run in this process."""
         out, errors = io.StringIO(), io.StringIO()
-        options = run_eval.build_parser().parse_args([*arguments, "--out", str(self.folder), "--bootstrap", "50"])
+        options = options_of(*arguments, "--out", str(self.folder), "--bootstrap", "50")
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = modes.main(options, str(ROOT), CONFIG, INPUTS)
         self.assertEqual(code, expect, out.getvalue() + errors.getvalue())

@@ -10,7 +10,7 @@ from typing import Any
 
 import fault_server
 from fault_server import FaultServer, Json, Request
-from rooms import ROOT, room
+from rooms import ROOT, options_of, room
 
 run_eval, modes, probe, client = room("run_eval"), room("modes"), room("probe"), room("client")
 for needed in ("recipe", "check"):
@@ -99,7 +99,7 @@ class Probing(unittest.TestCase):
 
         with FaultServer(behave) as server:
             given = ["--probe", "--arms", "custom", "--base-url", server.base, "--model", "m", "--format", "json"]
-            options = run_eval.build_parser().parse_args([*given, *more])
+            options = options_of(*given, *more)
             out = io.StringIO()
             with contextlib.redirect_stdout(out):
                 code = modes.main(options, str(ROOT), CONFIG, INPUTS)
@@ -165,7 +165,7 @@ class Probing(unittest.TestCase):
 
                 with FaultServer(behave) as server:
                     given = ["--probe", "--arms", "custom", "--base-url", server.base, "--model", "m"]
-                    options = run_eval.build_parser().parse_args([*given, "--api-format", form])
+                    options = options_of(*given, "--api-format", form)
                     out = io.StringIO()
                     with contextlib.redirect_stdout(out):
                         self.assertEqual(modes.main(options, str(ROOT), CONFIG, INPUTS), 0)
@@ -180,7 +180,7 @@ class Probing(unittest.TestCase):
 
     def test_an_endpoint_that_is_not_there_ends_with_exit_3(self) -> None:
         given = ["--probe", "--arms", "custom", "--base-url", "http://127.0.0.1:9/v1", "--model", "m"]
-        options = run_eval.build_parser().parse_args(given)
+        options = options_of(*given)
         before = probe.LIMITS
         probe.LIMITS = before._replace(max_retries=0)
         self.addCleanup(setattr, probe, "LIMITS", before)
@@ -190,7 +190,7 @@ class Probing(unittest.TestCase):
         self.assertIn("unreachable", out.getvalue())
 
     def test_controls_have_nothing_to_probe(self) -> None:
-        options = run_eval.build_parser().parse_args(["--probe", "--arms", "control-first"])
+        options = options_of("--probe", "--arms", "control-first")
         errors = io.StringIO()
         with contextlib.redirect_stderr(errors):
             self.assertEqual(modes.main(options, str(ROOT), CONFIG, INPUTS), 3)

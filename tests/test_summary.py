@@ -149,7 +149,12 @@ class Kinds(unittest.TestCase):
         rows = pairs(30)
         good = [RIGHT[row["gold"]] for row in rows]
         poor = [WRONG[row["gold"]] if n % 3 else RIGHT[row["gold"]] for n, row in enumerate(rows)]
-        arms = {"good": [good], "poor": [poor], "control-first": [[("A", "A")] * 30], "control-random": [poor]}
+        arms: dict[str, list[list[Pair]]] = {
+            "good": [good],
+            "poor": [poor],
+            "control-first": [[("A", "A")] * 30],
+            "control-random": [poor],
+        }
         result = judged(arms, rows)
         names = [(entry["a"], entry["b"]) for entry in result["comparisons"]]
         self.assertEqual(5, len(names))
