@@ -217,9 +217,7 @@ def oddity_lines(found: Sequence[evidence.Oddity], known: dict[str, int]) -> tup
     """
     counts = Counter(oddity.kind for oddity in found)
     wrong = {kind for kind in {**counts, **known} if counts[kind] != known.get(kind, 0)}
-    warnings = [
-        f"known_oddities.{kind}: expected {known[kind]}, got {counts[kind]}" for kind in known if kind in wrong
-    ]
+    warnings = [f"known_oddities.{kind}: expected {known[kind]}, got {counts[kind]}" for kind in known if kind in wrong]
     warnings += [oddity.text for oddity in found if oddity.kind in wrong]
     right = [f"{known[kind]} {kind}" for kind in known if kind not in wrong and known[kind]]
     return warnings, [f"oddities of the pairs, as many as eval.json expects: {', '.join(right)}"] if right else []
