@@ -99,6 +99,14 @@ class MadeUp(unittest.TestCase):
         _, errors = run(self.folder, "run_eval.py", self.evaluation("mt-bench-100"), "--demo", expect=1)
         self.assertIn("hint: python3 -I evals/mt-bench-100/build.py --help", errors)
 
+    def test_a_release_with_other_oddities_than_the_pinned_ones_warns(self) -> None:
+        items = self.items()
+        empty = sum(not item[side] for item in items for side in ("answer_a", "answer_b"))
+        self.assertNotIn(empty, (0, 4))
+        arguments = ["--generate", "--arms", "control-first", "--out", os.path.join(self.folder, "odd"), "--quiet"]
+        _, errors = run(self.folder, "run_eval.py", self.evaluation("mt-bench"), *arguments)
+        self.assertIn(f"run_eval: warning: known_oddities.empty_answer: expected 4, got {empty}\n", errors)
+
     def test_recorded_replies_become_a_run_that_is_rescored(self) -> None:
         items = self.items()
         lines = [
