@@ -278,6 +278,18 @@ class Client:
         finally:
             self.gate.leave(outcome.state == "reply")
 
+    def taken(self, answer: wires.Answer) -> Outcome:
+        """The outcome of an answer that came by another road than `call`, as a line of a batch's results does.
+
+        Nothing is sent, paced or tried again: what would be is `failed`, and so is what would stop a run, but for a
+        reply of another model or provider than the arm allows. When it was made is unknown.
+        """
+        self.gate.leave(worked=True)
+        outcome = self.after_answer(answer, "the batch", 0).outcome
+        if outcome.state == "stop" and outcome.code != "wrong_model":
+            outcome = outcome._replace(state="failed", hint="")
+        return outcome
+
     def attempts(self, wire: providers.Wire, planned: int) -> Outcome:
         """Attempts until one is final or the bounds are reached."""
         tally = Tally(self.clock())

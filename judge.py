@@ -294,9 +294,12 @@ def main(argv: list[str] | None = None) -> int:
     name, function = MAIN[options.command]
     try:
         code: int = getattr(room(name), function)(options)
+        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
         return code
-    except BrokenPipeError:
-        sys.stdout = None  # the reader went away; nothing more can be said to it
+    except BrokenPipeError:  # the reader went away: what is left to say goes nowhere
+        import os
+
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
 
 

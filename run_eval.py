@@ -9,8 +9,9 @@
 Needs beside it: recipe.py check.py agreement.py client.py eval.json fixture.jsonl and the folder engine/. An evaluation
 folder given first (default: this one) brings its own eval.json, recipe.py, check.py and fixture.jsonl.
 Every mode first compares each of these files with its pin in eval.json and refuses on one changed byte.
-Writes only under --out (default ./runs) and, with --freeze, eval.json. Never deletes a run. Only --generate and
---resume use the network, and only the chosen arms' endpoints; every other mode refuses to open a connection.
+Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Never deletes
+a run. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every other mode
+refuses to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
 Keys are read from the environment variable an arm names, and appear nowhere.
 Exit codes: 0 done and matching; 1 a check ran and something does not match, or a gate failed; 2 usage; 3 could not run
 or not complete (resumable); 4 a gate is inconclusive; 130 interrupted.
@@ -24,6 +25,7 @@ from typing import Any
 # === Constants ===
 
 PROGRAM = "run_eval"
+RUNS = "runs"  # where runs are written unless --out says otherwise
 # eval.json's pin for each file of the top level; the first three may live in an evaluation's own folder.
 PINS = {
     "fixture.jsonl": "fixture_sha256",
@@ -166,10 +168,13 @@ def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, An
     return lines
 
 
-def verified(folder: str) -> tuple[dict[str, Any], dict[str, bytes]]:
-    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not."""
+def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not.
+
+    skip_unbuilt: do without what the user has not built, as verifying somebody's receipt does: it brings its own.
+    """
     config, data = read_config(folder)
-    inputs = read_inputs(folder, config)
+    inputs = read_inputs(folder, config, skip_unbuilt)
     problems = pin_problems(inputs, config)
     if problems:
         problems.append("hint: undo the change, or pin it with: python3 -I run_eval.py --freeze")
@@ -272,6 +277,7 @@ def build_parser() -> Any:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.set_defaults(git_history=None)  # read before the lock, by the modes that look for the freeze
     parser.add_argument("folder", nargs="?", metavar="DIR", help="evaluation folder (default: this script's)")
     mode = parser.add_argument_group("modes (one of them)").add_mutually_exclusive_group(required=True)
     mode.add_argument(
@@ -287,6 +293,11 @@ def build_parser() -> Any:
     mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
     mode.add_argument(
         "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
+    )
+    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
+    mode.add_argument(
+        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
     )
     mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
     add_selection(parser.add_argument_group("what is judged"))
@@ -304,6 +315,8 @@ def add_selection(group: Any) -> None:
     group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
     group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
+    group.add_argument("--run", metavar="RUN", help="the run of --import-batch, or an existing one for --export-batch")
+    group.add_argument("--batch-url", metavar="PATH", help="with --export-batch: what each line names as its url")
     group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
 
 
@@ -336,9 +349,8 @@ def add_limits(group: Any) -> None:
 
 
 def add_output(group: Any) -> None:
-    group.add_argument(
-        "--out", metavar="DIR", help="where runs are written (default: ./runs); with --receipt: its folder"
-    )
+    text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
+    group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
@@ -404,6 +416,12 @@ def check_options(parser: Any, options: Any) -> None:
         index, _, count = options.shard.partition("/")
         if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
+    if options.import_batch and not options.run:
+        parser.error("--import-batch needs --run RUN, the run that --export-batch made or was given")
+    if options.run and not (options.import_batch or options.export_batch):
+        parser.error("--run goes with --export-batch or --import-batch")
+    if options.batch_url and not options.export_batch:
+        parser.error("--batch-url goes with --export-batch")
     if bool(options.import_replies) != bool(options.arm_label):
         parser.error("--import-replies FILE and --arm-label NAME go together")
     if options.report and not (options.rescore or options.demo):
@@ -419,6 +437,14 @@ def check_options(parser: Any, options: Any) -> None:
 # === Main ===
 
 
+def after_broken_pipe() -> int:
+    """The reader went away: what is left to say goes nowhere, so that Python has nothing to complain of at its end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
 def report_error(text: str) -> None:
     """One problem to stderr, each line on its own, hints marked as such."""
     for line in text.split("\n"):
@@ -429,16 +455,15 @@ def run(options: Any) -> int:
     """Verify the pins, load the rooms, do what the mode says. Raises: PinError."""
     import os
 
-    options.out_given, options.out = options.out, options.out or "runs"
     folder = os.path.abspath(options.folder) if options.folder else folder_of(options)
     if options.freeze:
         folders = [folder] + (evaluation_folders() if options.all else [])
         return freeze(list(dict.fromkeys(folders)), options)
     options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
-    if not (options.generate or options.resume):
+    if not (options.generate or options.resume or options.probe):
         lock_offline(children=options.run_pinned_code)
-    config, inputs = verified(folder)
-    modes = load_rooms(inputs, config, folder, ("page",) if options.demo or options.report else ())
+    config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
+    modes = load_rooms(inputs, config, folder, rooms_of(options))
     result: int = modes.main(options, folder, config, inputs)
     return result
 
@@ -475,6 +500,15 @@ def git_history(folder: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.decode("utf-8", "replace")
+
+
+def rooms_of(options: Any) -> tuple[str, ...]:
+    """Rooms that only the chosen mode needs."""
+    if options.export_batch or options.import_batch:
+        return ("batch_modes",)
+    if options.demo or options.report:
+        return ("page",)
+    return ("probe",) if options.probe else ()
 
 
 def evaluation_folders() -> list[str]:
@@ -531,13 +565,14 @@ def main(argv: list[str] | None = None) -> int:
     options = parser.parse_args(argv)
     check_options(parser, options)
     try:
-        return run(options)
+        code = run(options)
+        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
+        return code
     except PinError as error:
         report_error(str(error))
         return 1
     except BrokenPipeError:
-        sys.stdout = None  # the reader went away; nothing more can be said to it
-        return 141
+        return after_broken_pipe()
 
 
 if __name__ == "__main__":

@@ -46,6 +46,7 @@ ARM_KEYS = (
     "concurrency",
     "price_usd_per_mtok",
     "batch_price_usd_per_mtok",
+    "batch_discount",
     "weekly_tokens",
     "provider_name",
     "note",
@@ -154,6 +155,7 @@ def check_config(config: dict[str, Any], where: str) -> None:
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
             raise SettingError(f"{where}: field 'secondary': expected objects with an id, got {entry!r}")
     check_tool_choice(config["tool_choice"], where)
+    check_discount(config, where)
     check_oddities(config.get("known_oddities", {}), where)
     for name, settings in want(config, "arms", dict, where).items():
         check_arm(name, settings, where)
@@ -201,10 +203,33 @@ def check_arm(name: str, settings: Any, where: str) -> None:
         raise SettingError(f"{label}.output_mode: expected one of {', '.join(OUTPUT_MODES)}, got {mode!r}")
     for key in ("rpm", "tpm"):
         value = settings.get(key)
-        if value is not None and (
-            isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < 1e9
-        ):
+        if value is not None and not is_between(value, 1e9):
             raise SettingError(f"{label}.{key}: expected a number above 0, got {value!r}")
+    for key in ("price_usd_per_mtok", "batch_price_usd_per_mtok"):
+        check_price(settings.get(key), f"{label}.{key}")
+    check_discount(settings, label)
+
+
+def is_between(value: Any, most: float) -> bool:
+    """Whether a value is a number above 0 and below `most`."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < most
+
+
+def check_price(price: Any, where: str) -> None:
+    """US dollars per million tokens by kind: input and output, cached where it differs. Raises: SettingError."""
+    if price is None:
+        return
+    kinds = set(price) if isinstance(price, dict) else set()
+    numbers = kinds and all(value == 0 or is_between(value, 1e6) for value in price.values())
+    if not numbers or not {"input", "output"} <= kinds <= {"input", "cached", "output"}:
+        raise SettingError(f"{where}: expected {{input, cached, output}} in US dollars, got {price!r}")
+
+
+def check_discount(settings: dict[str, Any], where: str) -> None:
+    """What a batch costs less, as a share: 0.5 is half price. Raises: SettingError."""
+    discount = settings.get("batch_discount")
+    if discount is not None and not is_between(discount, 1):
+        raise SettingError(f"{where}.batch_discount: expected a share between 0 and 1, got {discount!r}")
 
 
 # === Oddities of the fixture ===

@@ -255,6 +255,11 @@ class Items(Sequence[dict[str, Any]]):
         return Items(self.data, starts, ends, [self.ids[i] for i in chosen], splits)
 
 
+def no_items() -> Items:
+    """The pairs of a fixture that is not there."""
+    return Items(b"", array("q"), array("q"), [], b"")
+
+
 def row_problems(row: Any) -> list[str]:
     """What is wrong with one fixture row, each naming the field, expected and got."""
     if not isinstance(row, dict):

@@ -356,18 +356,26 @@ def config_problems(config: dict[str, Any], where: str) -> list[str]:
     if not isinstance(dimensions, list) or not all(isinstance(name, str) for name in dimensions):
         lines.append(f"{where}: field 'dimensions': expected a list of names, got {shown(dimensions, 60)}")
     for name, settings in config.get("arms", {}).items():
-        lines += price_problems(settings.get("price_usd_per_mtok"), f"{where}: arms.{shown(name)}")
+        lines += price_problems(settings, f"{where}: arms.{shown(name)}")
+    if not is_number(config.get("batch_discount", 0), 0, 1):
+        lines.append(f"{where}: field 'batch_discount': expected a share from 0 to 1")
     return lines
 
 
-def price_problems(price: Any, where: str) -> list[str]:
-    """What is wrong with an arm's price entry."""
-    if price is None:
-        return []
-    good = isinstance(price, dict) and {"input", "output"} <= set(price)
-    if not good or not all(is_number(price[name], 0, 1e6) for name in ("input", "output", "cached") if name in price):
-        return [f"{where}.price_usd_per_mtok: expected {{input, cached, output}} in US dollars, got {shown(price, 60)}"]
-    return []
+def price_problems(settings: dict[str, Any], where: str) -> list[str]:
+    """What is wrong with an arm's prices."""
+    lines = []
+    for field in ("price_usd_per_mtok", "batch_price_usd_per_mtok"):
+        price = settings.get(field)
+        if price is None:
+            continue
+        good = isinstance(price, dict) and {"input", "output"} <= set(price)
+        parts = [price[name] for name in ("input", "output", "cached") if name in price] if good else []
+        if not good or not all(is_number(part, 0, 1e6) for part in parts):
+            lines.append(f"{where}.{field}: expected {{input, cached, output}} in US dollars, got {shown(price, 60)}")
+    if not is_number(settings.get("batch_discount", 0), 0, 1):
+        lines.append(f"{where}.batch_discount: expected a share from 0 to 1")
+    return lines
 
 
 # === A run, opened ===
@@ -407,7 +415,7 @@ def open_config(folder: Folder, manifest: dict[str, Any], name: str) -> dict[str
     evaluations.check_config(config, name)
     problems = config_problems(config, name)
     for arm, settings in manifest["arm_settings"].items():
-        problems += price_problems(settings.get("price_usd_per_mtok"), f"manifest.json: arm_settings.{shown(arm)}")
+        problems += price_problems(settings, f"manifest.json: arm_settings.{shown(arm)}")
     if problems:
         raise ForeignError("\n".join(problems))
     texts = dict(config.get("inputs_sha256") or {})

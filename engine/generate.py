@@ -154,12 +154,33 @@ def take_totals(run: ArmRun, kept: dict[str, Any]) -> None:
         return
     if kept["model"]:
         progress.served[kept["model"]] = progress.served.get(kept["model"], 0) + 1
-    price = run.arm.settings.get("price_usd_per_mtok")
+    price = rows.price_for(run.arm.settings, run.config, kept)
     cost = 0.0 if run.arm.control else rows.cost_usd(kept["usage"], price)
     if cost is None:
         progress.unpriced += 1
     else:
         progress.cost += cost
+
+
+def entry_of(
+    recipe: Any,
+    usage_of: Callable[[Any], Any],
+    run: ArmRun,
+    task: Task,
+    item_id: str,
+    outcome: Any,
+    payload: dict[str, Any],
+) -> dict[str, Any]:
+    """The journal entry of one outcome, whichever road the reply came by."""
+    usage = usage_of(outcome.reply) if outcome.state == "reply" else None
+    mode = run.config.get("output_mode", "tool")
+    verdict = None
+    if outcome.state == "reply":
+        verdict = recipe.parse(rows.reply_of(rows.reply_parts(outcome.reply)), mode)
+    kept = rows.evidence_of(outcome, usage, verdict, mode)
+    if kept["hint"] is None and rows.prompt_was_cut(payload, kept["usage"]):
+        kept["hint"] = "prompt_maybe_cut"
+    return rows.journal_entry(item_id, run.arm.name, task.repeat, task.order, verdict, kept)
 
 
 # === The run ===
@@ -260,16 +281,7 @@ class Generation:
 
     def entry(self, run: ArmRun, task: Task, item_id: str, outcome: Any, payload: dict[str, Any]) -> dict[str, Any]:
         """The journal entry of one outcome."""
-        usage = self.usage_of(outcome.reply) if outcome.state == "reply" else None
-        mode = run.config.get("output_mode", "tool")
-        verdict = None
-        if outcome.state == "reply":
-            shaped = rows.reply_of(rows.reply_parts(outcome.reply))
-            verdict = self.evaluation.recipe.parse(shaped, mode)
-        kept = rows.evidence_of(outcome, usage, verdict, mode)
-        if kept["hint"] is None and rows.prompt_was_cut(payload, kept["usage"]):
-            kept["hint"] = "prompt_maybe_cut"
-        return rows.journal_entry(item_id, run.arm.name, task.repeat, task.order, verdict, kept)
+        return entry_of(self.evaluation.recipe, self.usage_of, run, task, item_id, outcome, payload)
 
     def watch(self, run: ArmRun, kept: dict[str, Any]) -> None:
         """Warn once when a server ignores the output mode; stop when everything fails."""

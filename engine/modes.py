@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import batch
 import calling
 import client
 import controls
@@ -67,12 +68,17 @@ def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
 
 
 def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> evaluations.Evaluation:
-    """The evaluation of some verified bytes. Raises: SettingError, EvidenceError."""
+    """The evaluation of some verified bytes; without pairs where the fixture is not built and not needed.
+
+    Raises: SettingError, EvidenceError.
+    """
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
-    items, oddities = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")
-    warnings, notes = evaluations.oddity_lines(oddities, config.get("known_oddities", {}))
-    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {})}
+    built = "fixture.jsonl" in inputs  # an evaluation whose fixture is not built here may still read evidence
+    no_pairs: tuple[evidence.Items, list[evidence.Oddity]] = (evidence.no_items(), [])
+    items, oddities = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl") if built else no_pairs
+    warnings, notes = evaluations.oddity_lines(oddities, config.get("known_oddities", {}) if built else {})
+    texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {}) if name in inputs}
     config = {**config, "inputs": texts} if texts else config
     return evaluations.Evaluation(
         folder=folder,
@@ -330,7 +336,7 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
     with evidence.Lock(folder):
         callers = callers_of(arms, evaluation.config, options, stop)
         runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
-        warn(warnings)
+        warn(warnings + batch.outstanding(manifest, runs))
         say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
         code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
     print(folder)
@@ -444,6 +450,10 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "merge": receipt_modes.main_merge,
         "verify": receipt_modes.main_verify,
         "diff": receipt_modes.main_diff,
+        # rooms that are only loaded for their own mode
+        "probe": lambda *given: sys.modules["probe"].main_probe(*given),
+        "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
+        "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
     }
     mode = next(name for name in modes if getattr(options, name))
     try:

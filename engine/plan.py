@@ -19,6 +19,7 @@ from typing import Any
 import agreement
 import evidence
 import generate
+import rows
 
 # === Constants ===
 
@@ -122,21 +123,28 @@ def arm_estimate(
         "rpm": None if free else rpm,
         "minutes": None if free or rpm is None else round(requests / rpm, 1),
     }
-    return {**found, **arm_cost(arm, found)}
+    return {**found, **arm_cost(arm, evaluation.config, found)}
 
 
-def arm_cost(arm: Any, found: dict[str, Any]) -> dict[str, Any]:
+def dollars(input_tokens: float, output_tokens: float, price: dict[str, float]) -> float:
+    return float(round((input_tokens * price["input"] + output_tokens * price["output"]) / 1e6, 4))
+
+
+def arm_cost(arm: Any, config: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
     """Cost at the frozen prices, and the share of a weekly allowance where the arm states one."""
     price = arm.settings.get("price_usd_per_mtok")
     weekly = arm.settings.get("weekly_tokens")
     total = found["input_tokens"] + found["output_tokens"]
-    cost: dict[str, Any] = {"cost_usd": None, "cost_usd_at_most": None, "weekly_share": None}
+    names = ("cost_usd", "cost_usd_at_most")
+    cost: dict[str, Any] = {**dict.fromkeys(names), "batch_cost_usd": None, "weekly_share": None}
     if arm.control:
-        return {**cost, "cost_usd": 0.0, "cost_usd_at_most": 0.0}
+        return {**cost, **dict.fromkeys(names, 0.0)}
     if price is not None:
-        for name, end in (("cost_usd", ""), ("cost_usd_at_most", "_at_most")):
-            dollars = found["input_tokens" + end] * price["input"] + found["output_tokens" + end] * price["output"]
-            cost[name] = round(dollars / 1e6, 4)
+        for name, end in zip(names, ("", "_at_most")):
+            cost[name] = dollars(found["input_tokens" + end], found["output_tokens" + end], price)
+    batch_price = rows.price_for(arm.settings, config, {"via": rows.BATCH})
+    if batch_price is not None:
+        cost["batch_cost_usd"] = dollars(found["input_tokens"], found["output_tokens"], batch_price)
     if weekly:
         cost["weekly_share"] = round(total / weekly, 4)
     return cost
@@ -201,6 +209,8 @@ def arm_lines(name: str, found: dict[str, Any]) -> list[str]:
         f"  minutes         {number(found['minutes'], 1)}"
         + (f" at {found['rpm']:g} requests a minute" if found["rpm"] else ""),
     ]
+    if found["batch_cost_usd"] is not None:
+        lines.append(f"  as a batch      {number(found['batch_cost_usd'], 2)} US $")
     if found["weekly_share"] is not None:
         lines.append(f"  weekly share    {found['weekly_share']:.1%} of the arm's weekly tokens")
     return lines

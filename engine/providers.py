@@ -37,10 +37,9 @@ SAMPLING_KEYS = frozenset(("temperature", "seed", "top_p"))
 
 ARM_TEXTS = ("endpoint", "model", "format", "key_env", "response_model", "provider", "key_header", "label", "note")
 ARM_NUMBERS = ("rpm", "tpm", "concurrency", "timeout_s", "batch_discount")
-ARM_OBJECTS = ("rename", "extra_body", "headers", "query", "price_usd_per_mtok")
-ARM_KEYS = frozenset(
-    (*ARM_TEXTS, *ARM_NUMBERS, *ARM_OBJECTS, "omit", "output_mode", "strict", "control", "prices", "source")
-)
+ARM_OBJECTS = ("rename", "extra_body", "headers", "query", "price_usd_per_mtok", "batch_price_usd_per_mtok")
+ARM_OTHERS = ("omit", "output_mode", "strict", "control", "recorded", "weekly_tokens", "provider_name")
+ARM_KEYS = frozenset((*ARM_TEXTS, *ARM_NUMBERS, *ARM_OBJECTS, *ARM_OTHERS, "prices", "source"))
 # `extra_body` may add what a provider needs, but not undo what the run is about.
 EXTRA_FORBIDDEN = RECIPE_KEYS | frozenset(
     (
@@ -316,8 +315,8 @@ def build_problem(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> str | N
     return None
 
 
-def build(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> Wire:
-    """The request for one payload (chat-completions words, without `model`), in the arm's dialect."""
+def body_of(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> dict[str, Any]:
+    """The body of the request for one payload (chat-completions words, without `model`), in the arm's dialect."""
     left_out = set(arm.get("omit", []))
     kept = {key: value for key, value in payload.items() if key not in left_out}
     words = {"anthropic": anthropic_fields, "responses": responses_fields}
@@ -326,6 +325,12 @@ def build(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> Wire:
     body = {rename.get(key, key): value for key, value in fields.items()}
     body.update(arm.get("extra_body", {}))
     body["model"] = arm["model"]
+    return body
+
+
+def build(arm: Mapping[str, Any], payload: Mapping[str, Any]) -> Wire:
+    """The request for one payload, ready to be sent but for the key."""
+    body = body_of(arm, payload)
     headers = {"Content-Type": "application/json", "Accept": "application/json", "Accept-Encoding": "identity"}
     headers["User-Agent"] = USER_AGENT
     if format_of(arm) == "anthropic":
@@ -555,12 +560,15 @@ def short_int(digits: str) -> float | int:
 
 
 def depth_of(value: Any) -> int:
-    """Levels of nesting, counted without recursion."""
+    """Levels of nesting, counted without recursion; of a key that stands twice, both values."""
     deepest, waiting = 0, [(value, 1)]
     while waiting:
         one, depth = waiting.pop()
         deepest = max(deepest, depth)
-        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        if isinstance(one, Doubled):
+            inside: Iterable[Any] = [part for _, part in one.pairs]
+        else:
+            inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
         waiting.extend((part, depth + 1) for part in inside if isinstance(part, (dict, list)))
     return deepest
 

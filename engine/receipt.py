@@ -458,6 +458,8 @@ def merged_manifest(sources: list[foreign.Opened], items: evidence.Items) -> dic
     joined: dict[str, Any] = {**manifests[0], "arms": arms, "shard": merged_shard(manifests), "items": len(items)}
     for field in ("arm_settings", "provenance"):
         joined[field] = {name: part for manifest in manifests for name, part in manifest[field].items()}
+    batched = {name for manifest in manifests for name, kind in manifest["provenance"].items() if kind == "batch"}
+    joined["provenance"].update(dict.fromkeys(sorted(batched), "batch"))  # as in a run that mixes both
     outside = {name for manifest in manifests for name in manifest["unlisted_arms"]}
     joined["unlisted_arms"] = [name for name in arms if name in outside]
     evaluation = evaluation_of(sources[0])

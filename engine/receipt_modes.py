@@ -21,6 +21,7 @@ import verify as verifying
 
 # === Constants ===
 
+RUNS = "runs"  # what --out is when it was not given
 DEMO_RECEIPTS = 20  # receipts of receipts/ that the demo looks at
 
 
@@ -30,7 +31,7 @@ DEMO_RECEIPTS = 20  # receipts of receipts/ that the demo looks at
 def main_receipt(evaluation: evaluations.Evaluation, options: Any) -> int:
     """--receipt RUN [--merge-baseline RUN …] [--pending] [--out DIR]."""
     sources = [options.receipt, *(options.merge_baseline or [])]
-    target = options.out_given or os.path.join(options.receipt, "receipt")
+    target = options.out if options.out != RUNS else os.path.join(options.receipt, "receipt")
     made = receipts.publish(sources, target, evaluation, options.git_history, options.pending)
     ours = made["receipt"]
     print(target)

@@ -22,6 +22,7 @@ TEXT_LIMIT = 300  # characters of a provider's words that are shown
 BODY_LIMIT = 200  # characters of a body that holds no known field
 WALK_DEPTH = 6  # an error object nested deeper says nothing a person needs
 WALK_NODES = 400
+MAX_DEPTH = 64  # levels of an error body that are read at all, as of a reply
 
 CONTENT_FILTER = frozenset(
     {
@@ -183,9 +184,21 @@ def read_error(body: bytes) -> ErrorFacts:
         parsed = json.loads(text) if text[:1] in ("{", "[", '"') else None
     except (ValueError, RecursionError):
         parsed = None
-    if parsed is None:
+    if parsed is None or too_deep(parsed):
         return ErrorFacts(printable(text, BODY_LIMIT) if text[:1] == "<" else text, frozenset(), (), {})
     return facts_of(parsed)
+
+
+def too_deep(value: Any) -> bool:
+    """Whether a parsed body is nested deeper than MAX_DEPTH: Pythons differ in how deep they parse, we must not."""
+    waiting = [(value, 1)]
+    while waiting:
+        one, depth = waiting.pop()
+        if depth > MAX_DEPTH:
+            return True
+        inside = one.values() if isinstance(one, dict) else one if isinstance(one, list) else ()
+        waiting.extend((part, depth + 1) for part in inside if isinstance(part, (dict, list)))
+    return False
 
 
 def facts_of(parsed: Any) -> ErrorFacts:

@@ -11,6 +11,7 @@ from typing import Any
 
 # === Constants ===
 
+BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
 TOKEN_KINDS = ("input", "output", "cached", "reasoning")
 MESSAGE_TEXTS = ("content", "refusal", "reasoning_content")
 # Fewer than one token for twelve characters of plain text: a server that cut the prompt short without a word.
@@ -193,6 +194,8 @@ def raw_row(
 
 # === Shape of a raw row ===
 
+BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
+
 NULL = type(None)
 ANY = (str, int, float, bool, dict, list, NULL)
 ROW_SHAPE: dict[str, tuple[type, ...]] = {
@@ -237,7 +240,7 @@ EVIDENCE_SHAPE: dict[str, tuple[type, ...]] = {
     "attempts_maybe_billed": (int, NULL),
     "error": (dict, NULL),
 }
-OPTIONAL_EVIDENCE: dict[str, tuple[type, ...]] = {"reasoning_content": (str,)}
+OPTIONAL_EVIDENCE: dict[str, tuple[type, ...]] = {"reasoning_content": (str,), "via": (str,)}
 MAX_COUNT = 1 << 53  # counts from here on are no counts, and no exact numbers in most languages
 
 
@@ -292,12 +295,30 @@ def reply_problems(kept: dict[str, Any], where: str) -> list[str]:
     usage = kept["usage"] or dict.fromkeys(TOKEN_KINDS)
     if set(usage) != set(TOKEN_KINDS) or any(part is not None and token_count(part) is None for part in usage.values()):
         lines.append(f"{where}field 'usage': expected {', '.join(TOKEN_KINDS)} as counts or null")
+    if kept.get("via", BATCH) != BATCH:
+        lines.append(f"{where}field 'via': expected {BATCH}, got {kept['via'][:60]!r}")
     if kept["error"] is not None and set(kept["error"]) != {"code", "status", "text"}:
         lines.append(f"{where}field 'error': expected code, status and text")
     return lines
 
 
 # === Cost ===
+
+
+def price_for(settings: dict[str, Any], config: dict[str, Any], kept: dict[str, Any]) -> dict[str, float] | None:
+    """The frozen price of one kept reply, None when unknown.
+
+    For a batch's reply: the arm's batch price, else its price less `batch_discount` (a share of it; the arm's own, else
+    eval.json's).
+    """
+    price: dict[str, float] | None = settings.get("price_usd_per_mtok")
+    if kept.get("via") != BATCH:
+        return price
+    own: dict[str, float] | None = settings.get("batch_price_usd_per_mtok")
+    discount = settings.get("batch_discount", config.get("batch_discount"))
+    if own is not None or price is None or discount is None:
+        return own
+    return {kind: dollars * (1 - discount) for kind, dollars in price.items()}
 
 
 def cost_usd(usage: dict[str, int | None] | None, price: dict[str, Any] | None) -> float | None:

@@ -655,6 +655,7 @@ def usage_of(table: verdicts.ArmTable) -> dict[str, Any]:
         "replies_without": dict(sorted(table.tokens_unknown.items())),
         "retries": table.retries,
         "attempts_maybe_billed": table.maybe_billed,
+        "batch_replies": table.batched,
         "latency_ms": {"median": waits[len(waits) // 2], "max": waits[-1]} if waits else None,
     }
 

@@ -42,6 +42,7 @@ class ArmTable:
         self.tokens: Counter[str] = Counter()
         self.tokens_unknown: Counter[str] = Counter()
         self.retries = self.maybe_billed = 0
+        self.batched = 0  # replies that came as lines of a batch's results
         self.cost = 0.0
         self.cost_unknown = 0
         self.latencies: list[int] = []
@@ -141,7 +142,7 @@ class Reader:
             recorded = (row.get("tool_arguments") or {}).get(order)
             if recorded != said:
                 self.problem(f"{where}: {order}: recorded {short(recorded)}, the kept reply says {short(said)}")
-            self.count(table, kept, self.arms[row["arm"]])
+            self.count(table, kept, self.arms[row["arm"]], self.configs[row["arm"]])
         return fresh
 
     def reread(self, kept: dict[str, Any], mode: str) -> dict[str, Any]:
@@ -151,7 +152,7 @@ class Reader:
         said = self.verdict(kept, mode)
         return {"choice": said["choice"], "reason": said["reason"]}
 
-    def count(self, table: ArmTable, kept: dict[str, Any], settings: dict[str, Any]) -> None:
+    def count(self, table: ArmTable, kept: dict[str, Any], settings: dict[str, Any], config: dict[str, Any]) -> None:
         """Add one reply's state, tokens, cost and origin to the arm's totals."""
         table.replies[kept["state"]] += 1
         if kept["code"]:
@@ -168,17 +169,20 @@ class Reader:
             table.providers[kept["provider"]] += 1
         if kept["latency_ms"] is not None:
             table.latencies.append(kept["latency_ms"])
-        self.count_tokens(table, kept["usage"] or {}, settings)
+        table.batched += kept.get("via") == rows.BATCH
+        price = {} if settings.get("control") else rows.price_for(settings, config, kept)
+        self.count_tokens(table, kept["usage"] or {}, price)
 
-    def count_tokens(self, table: ArmTable, usage: dict[str, Any], settings: dict[str, Any]) -> None:
+    def count_tokens(self, table: ArmTable, usage: dict[str, Any], price: dict[str, float] | None) -> None:
+        """Add one reply's tokens and cost. price: None when unknown, {} for a control, which costs nothing."""
         for kind in rows.TOKEN_KINDS:
             if usage.get(kind) is None:
                 table.tokens_unknown[kind] += 1
             else:
                 table.tokens[kind] += usage[kind]
-        if settings.get("control"):
+        if price == {}:
             return
-        cost = rows.cost_usd(usage, settings.get("price_usd_per_mtok"))
+        cost = rows.cost_usd(usage, price)
         if cost is None:
             table.cost_unknown += 1
         else:

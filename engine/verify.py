@@ -51,6 +51,7 @@ ROW_CHECKS = ("rows", "replies")  # figures rest on these
 TOTAL_CHECKS = ("rows", "settings", "replies", "scores", "sums")  # receipt.json's totals rest on these
 # Parts of receipt.json that are worked out from the rows.
 FROM_ROWS = ("date", "eval.arms", "eval.pareto_release", "receipt.rows", "receipt.raw_rows", "receipt.scored_rows")
+COST_TOLERANCE = 2e-6  # US dollars: totals are added up in the order of arrival, and rounded to six digits
 DAY_S = 86_400.0
 
 
@@ -217,8 +218,8 @@ def manifest_hash_problems(folder: foreign.Folder) -> list[str]:
     return [
         f"raw.jsonl.gz: manifest.json: {name}: expected {got}, got {foreign.shown(manifest[name])}"
         for name, got in found.items()
-        if manifest.get(name, got) != got
-    ]
+        if name in manifest and manifest[name] != got
+    ] + [f"manifest.json: field '{name}' is missing" for name in found if name not in manifest]
 
 
 def check_documents(state: State) -> Outcome:
@@ -308,6 +309,8 @@ def check_labels(state: State) -> Outcome:
     opened = need(state)
     if opened.manifest["slug"] != state.ours.slug:
         return not_checked(f"no evaluation {foreign.shown(opened.manifest['slug'])} here to compare with")
+    if "fixture.jsonl" not in state.ours.hashes:
+        return not_checked("the fixture of this evaluation is not built here")
     if state.folder.sha256("inputs/fixture.jsonl") == state.ours.hashes["fixture.jsonl"]:
         return passed(f"{len(opened.items)} pairs of the very fixture that is here")
     places = {item_id: place for place, item_id in enumerate(state.ours.items.ids)}
@@ -460,15 +463,23 @@ def check_sums(state: State) -> Outcome:
 
 
 def totals_problems(state: State) -> list[str]:
-    """The totals of the manifest, made while the replies came in, against those of the rows."""
-    totals, result, lines = need(state).manifest.get("totals"), recomputed(state), []
+    """The manifest's totals, added up while the replies came in, against those of the rows.
+
+    Retries are left out: those of calls that failed and were asked again stand in the totals and in no row.
+    """
+    totals, result = dict(need(state).manifest.get("totals") or {}), recomputed(state)
+    lines = [
+        f"manifest.json: totals: {foreign.shown(name, 60)} is no arm" for name in totals if name not in result["arms"]
+    ]
     for name, arm in result["arms"].items():
-        said = dict(dict(totals or {}).get(name) or {})
-        usage, cost = result["usage"][name], result["cost_usd"][name]
-        fresh = {**arm["replies"], "retries": usage["retries"], "cost_usd": round(cost["value"], 6)}
-        stored = {key: said.get(key) for key in fresh}
-        found = differences(fresh, stored, f"manifest.json: totals.{foreign.shown(name, 60)}")
-        lines += [each.line() for each in found if each.kind == "differs"]
+        said, cost = dict(totals.get(name) or {}), result["cost_usd"][name]["value"]
+        label = f"manifest.json: totals.{foreign.shown(name, 60)}"
+        served = {model: count for model, count in arm["served_models"].items() if model != "not said"}
+        fresh = {**arm["replies"], "served_models": served}
+        for key in (key for key in fresh if key in said):
+            lines += [each.line() for each in differences(fresh[key], said[key], f"{label}.{key}")]
+        if "cost_usd" in said and not abs(said["cost_usd"] - cost) <= COST_TOLERANCE:
+            lines.append(f"{label}.cost_usd: expected {cost:.6f}, got {foreign.shown(said['cost_usd'], 40)}")
     return lines
 
 

@@ -156,11 +156,12 @@ def write_run(
 
 def totals_of(arm: Any, made: list[dict[str, Any]]) -> dict[str, Any]:
     """What the manifest says of an arm; all replies here are good ones, 200 fresh, 100 cached, 20 written tokens."""
-    count = 2 * sum(row["arm"] == arm.name for row in made)
+    mine = [row for row in made if row["arm"] == arm.name]
+    count, served = 2 * len(mine), mine[0]["response_model"]
     price = arm.settings.get("price_usd_per_mtok")
     each = 0.0 if price is None else (200 * price["input"] + 100 * price["cached"] + 20 * price["output"]) / 1e6
     totals = {"ok": count, "invalid": 0, "failed": 0, "missing": 0, "retries": 0, "cost_usd": round(count * each, 6)}
-    return {**totals, "replies_without_cost": 0, "served_models": {made[0]["response_model"]: count}}
+    return {**totals, "replies_without_cost": 0, "served_models": {served: count}}
 
 
 # === Change what is there ===
@@ -248,7 +249,7 @@ def retotal(manifest: Any, result: Any) -> None:
     """The manifest's totals made to fit a result."""
     for name, arm in result["arms"].items():
         cost = round(result["cost_usd"][name]["value"], 6)
-        manifest["totals"][name].update(arm["replies"], retries=result["usage"][name]["retries"], cost_usd=cost)
+        manifest["totals"][name].update(arm["replies"], served_models=arm["served_models"], cost_usd=cost)
 
 
 def remake(folder: str, evaluation: Any) -> None:

@@ -42,3 +42,13 @@ def room(name: str) -> Any:
     sys.modules[name] = module
     exec(compile(data, str(path), "exec"), module.__dict__)
     return module
+
+
+def options_of(*arguments: str) -> Any:
+    """The options of one command line of run_eval.py, checked as the command checks them; without a look at git."""
+    run_eval = room("run_eval")
+    parser = run_eval.build_parser()
+    options = parser.parse_args(arguments)
+    run_eval.check_options(parser, options)
+    options.out_given, options.out, options.git_history = options.out, options.out or "runs", None
+    return options

@@ -346,6 +346,16 @@ class ChatReplies(unittest.TestCase):
                 read(raw.encode())
             self.assertEqual(caught.exception.kind, "bad_body")
 
+    def test_a_deep_value_under_a_key_given_twice_is_counted_like_any_other(self) -> None:
+        for levels in (70, 400, 900):
+            deep = "[" * levels + "]" * levels
+            arguments = '{"choice": "A", "more": ' + deep + ', "more": 1}'
+            call = '{"function": {"name": "grade", "arguments": ' + arguments + "}}"
+            body = '{"choices": [{"message": {"tool_calls": [' + call + "]}}]}"
+            with self.subTest(levels=levels), self.assertRaises(providers.BadReply) as caught:
+                providers.read_reply({"endpoint": "http://127.0.0.1/v1", "model": "m"}, body.encode())
+            self.assertEqual(caught.exception.kind, "bad_body")
+
     def test_a_key_given_twice_with_the_same_value_or_elsewhere_is_no_matter(self) -> None:
         raw = (
             '{"id": "a", "id": "b", "choices": [{"message": {"content": "x", "content": "x"}, "index": 0, "index": 1}]}'

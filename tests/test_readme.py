@@ -57,8 +57,8 @@ def pattern_of(expected: list[str]) -> str:
     return "".join(parts)
 
 
-def parser_of(script: str) -> Any:
-    """The argument parser of one of the entry scripts."""
+def parser_of(script: str, command: str) -> Any:
+    """The argument parser of one of the entry scripts; judge.py has one per command."""
     import types
 
     path = ROOT / script
@@ -66,7 +66,7 @@ def parser_of(script: str) -> Any:
     module.__file__ = str(path)
     sys.modules[path.stem] = module
     exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
-    return module.build_parser()
+    return module.build_parser(command) if script == "judge.py" else module.build_parser()
 
 
 class ReadmeTest(unittest.TestCase):
@@ -98,7 +98,7 @@ class ReadmeTest(unittest.TestCase):
                 if words[:2] != ["python3", "-I"] or not (ROOT / words[2]).exists():
                     continue
                 with self.subTest(line), contextlib.redirect_stderr(io.StringIO()):
-                    parser_of(words[2]).parse_args(words[3:])
+                    parser_of(words[2], words[3]).parse_args(words[3:])
 
     def test_the_two_set_up_commands_are_there(self) -> None:
         self.assertIn("python3 -I run_eval.py --demo", README)

@@ -77,6 +77,12 @@ class Words(unittest.TestCase):
         self.assertIsInstance(facts(b'{"error":' * 50_000).text, str)
         self.assertLessEqual(len(refusals.printable(facts({"errors": [{"message": "x" * 500}] * 500}).text)), 300)
 
+    def test_a_body_nested_too_deeply_is_read_on_no_python_version(self) -> None:
+        for levels, codes in ((20, {"content_filter"}), (80, set()), (800, set()), (4000, set())):
+            body = '{"error": {"code": "content_filter", "more": ' + "[" * levels + "]" * levels + "}}"
+            with self.subTest(levels=levels):
+                self.assertEqual(set(refusals.read_error(body.encode()).codes), codes)
+
     def test_an_echo_of_the_request_is_not_searched_for_codes(self) -> None:
         echo = {"type": "missing", "loc": ["body", "model"], "msg": "x", "input": {"code": "content_filter"}}
         self.assertNotIn("content_filter", facts({"detail": [echo]}).codes)

@@ -443,7 +443,7 @@ def mutate_folder(folder: str, rng: random.Random) -> tuple[str, bytes]:
 
 
 def mutation_outcome(folder: str, evaluation: Any, rng: random.Random, forge: bool) -> str:
-    """'found', 'no change', or what went wrong with one random mutation; the folder is put right again.
+    """'found', 'no change', 'no value changed' or 'not found: …' for one random mutation, which is then undone.
 
     forge: SHA256SUMS and receipt.json's list are made to fit afterwards, so that only the other checks can find it.
     """
@@ -457,11 +457,17 @@ def mutation_outcome(folder: str, evaluation: Any, rng: random.Random, forge: bo
         state = verify.verify(folder, evaluation, NOW, [])
         if any(check.status == verify.FAIL for check in state.done.values()):
             return "found"
-        return f"not found: {name}"
+        return "no value changed" if same_values(Path(folder, name), old) else f"not found: {name}"
     finally:
         Path(folder, name).write_bytes(old)
         for each, data in before.items():
             Path(folder, each).write_bytes(data)
+
+
+def same_values(path: Path, old: bytes) -> bool:
+    """Whether a file says what it said, if with other blanks or after a forger wrote its lists again."""
+    new = path.read_bytes()
+    return new == old or (path.name.endswith(".json") and json.loads(new) == json.loads(old))
 
 
 def forge_sums(folder: str) -> None:
@@ -482,14 +488,12 @@ class RandomMutations(ReceiptCase):
     def test_each_is_found_and_none_ends_in_a_traceback(self) -> None:
         rng = random.Random(5)
         outcomes = [mutation_outcome(self.folder, self.evaluation, rng, forge=False) for _ in range(60)]
-        self.assertEqual(set(), {text for text in outcomes if text not in ("found", "no change")})
+        self.assertLessEqual(set(outcomes), {"found", "no change"})
 
-    def test_each_with_the_sums_forged_is_found_or_leaves_no_figure_changed(self) -> None:
-        """What is not found then is text that decides nothing, such as a title or the recipe's unused comment."""
+    def test_each_with_the_sums_forged_is_found_or_changes_no_value(self) -> None:
         rng = random.Random(6)
-        for _ in range(40):
-            outcome = mutation_outcome(self.folder, self.evaluation, rng, forge=True)
-            self.assertRegex(outcome, r"found|no change|not found: (inputs/.*\.py|manifest\.json)$")
+        outcomes = [mutation_outcome(self.folder, self.evaluation, rng, forge=True) for _ in range(40)]
+        self.assertLessEqual(set(outcomes), {"found", "no change", "no value changed"})
 
 
 class ExpectedFigures(unittest.TestCase):
