@@ -107,6 +107,19 @@ class MadeUp(unittest.TestCase):
         _, errors = run(self.folder, "run_eval.py", self.evaluation("mt-bench"), *arguments)
         self.assertIn(f"run_eval: warning: known_oddities.empty_answer: expected 4, got {empty}\n", errors)
 
+    def test_two_judge_configurations_of_the_same_pairs_are_compared_each_read_by_its_own_recipe(self) -> None:
+        runs = []
+        for name in ("mt-bench", "mt-bench-tool"):
+            arguments = ["--generate", "--arms", "control-longer", "--out", os.path.join(self.folder, "two"), "--quiet"]
+            runs.append(run(self.folder, "run_eval.py", self.evaluation(name), *arguments)[0].strip())
+        for sides in (runs, [runs[1], runs[0]], [f"{runs[0]}@1", f"{runs[1]}@1"]):
+            with self.subTest(sides):
+                out, _ = run(self.folder, "run_eval.py", "--diff", *sides, "--format", "json")
+                found = json.loads(out)
+                (arm,) = found["arms"]
+                self.assertEqual((found["warnings"], arm["changed"]["pair"]), ([], {"k": 0, "n": len(self.items())}))
+                self.assertIn("file recipe.py", [entry["setting"] for entry in arm["settings"]])
+
     def test_recorded_replies_become_a_run_that_is_rescored(self) -> None:
         items = self.items()
         lines = [
