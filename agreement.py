@@ -127,6 +127,8 @@ def as_rating(value: Any) -> Any:
 Z95 = 1.959963984540054
 EPSILON = 1e-12  # kappas are ratios of counts: differences below this are rounding, not data
 MAX_UNDEFINED_SHARE = 0.05
+MAX_EXACT_SIGNS = 20_000  # signs up to which a sign test is summed in whole numbers: some 50 ms
+MAX_EXACT_BYTES = 300_000_000  # moved by an exact sign-flip test of several sizes, some 100 ms
 
 
 class Interval(NamedTuple):
@@ -184,13 +186,29 @@ def wilson(k: int, n: int, level: float = 0.95) -> Interval:
 def sign_test(better: int, worse: int) -> float:
     """Exact two-sided sign test, which is the exact McNemar test: p in (0, 1]; 1 when both counts are 0.
 
+    Beyond MAX_EXACT_SIGNS signs the sum is taken in floating point, to about nine digits.
+
     Source: McNemar 1947; equals a two-sided binomial test at 1/2.
     """
-    n, term, tail = better + worse, 1, 0
-    for i in range(min(better, worse) + 1):
+    n, last = better + worse, min(better, worse)
+    if n > MAX_EXACT_SIGNS:
+        return many_signs_p(n, last)
+    term, tail = 1, 0
+    for i in range(last + 1):
         tail += term
         term = term * (n - i) // (i + 1)
     return min(1.0, 2 * tail / (1 << n))
+
+
+def many_signs_p(n: int, last: int) -> float:
+    """2 P(X <= last) for X ~ Binomial(n, 1/2), last <= n / 2, from the largest term down; p > 0."""
+    log_term = math.lgamma(n + 1) - math.lgamma(last + 1) - math.lgamma(n - last + 1) - n * math.log(2)
+    ratios, ratio, i = [1.0], 1.0, last
+    while i > 0 and ratio > 1e-18:
+        ratio *= i / (n - i + 1)
+        ratios.append(ratio)
+        i -= 1
+    return min(1.0, max(2 * math.fsum(ratios) * math.exp(log_term), 2.0**-1000))
 
 
 def binomial_upper_tail(k: int, n: int, p_numerator: int, p_denominator: int) -> float:
@@ -691,8 +709,8 @@ def sign_flip_test(
     totals = [math.fsum(values) for values in sums.values()]
     sizes = sorted(abs(total) for total in totals if total != 0)
     if all(size.is_integer() for size in sizes):
-        p = exact_flip_p([int(size) for size in sizes], abs(int(math.fsum(totals))))
-        return FlipTest(p, len(totals), len(sizes), True)
+        p, exact = whole_flip_p([int(size) for size in sizes], abs(int(math.fsum(totals))))
+        return FlipTest(p, len(totals), len(sizes), exact)
     rng = random.Random(f"{seed}:sign_flip")
     limit = abs(math.fsum(totals)) - EPSILON * math.fsum(sizes)
     hits = sum(abs(math.fsum(random_signs(sizes, rng))) >= limit for _ in range(n_random))
@@ -703,6 +721,36 @@ def random_signs(sizes: Sequence[float], rng: random.Random) -> Iterator[float]:
     """The sizes with independent random signs."""
     bits = rng.getrandbits(len(sizes)) if sizes else 0
     return (size if bits >> i & 1 else -size for i, size in enumerate(sizes))
+
+
+def whole_flip_p(sizes: Sequence[int], observed: int) -> tuple[float, bool]:
+    """(p, whether it is exact) for whole-number sums: the sign test when all are of one size, else all sign patterns.
+
+    Thousands of questions of several sizes would take minutes, so those get the limit for many questions.
+    """
+    if not sizes or observed == 0:
+        return 1.0, True
+    if sizes[0] == sizes[-1]:
+        minority = (len(sizes) - observed // sizes[0]) // 2
+        return sign_test(len(sizes) - minority, minority), len(sizes) <= MAX_EXACT_SIGNS
+    if len(sizes) ** 2 // 16 * sum(sizes) <= MAX_EXACT_BYTES:
+        return exact_flip_p(sizes, observed), True
+    return many_flips_p(sizes, observed), False
+
+
+def many_flips_p(sizes: Sequence[int], observed: int) -> float:
+    """P(|sum of +-sizes| >= observed) for many sizes: the normal limit with its first correction, p > 0.
+
+    The sum moves in steps of twice the sizes' common divisor, so half a step is taken off (continuity). The correction
+    is the Edgeworth term of the fourth cumulant, the first one that a symmetric sum has.
+    Source: Feller 1971, An Introduction to Probability Theory II, XVI.4.
+    """
+    variance = math.fsum(size * size for size in sizes)
+    z = (observed - math.gcd(*sizes)) / math.sqrt(variance)
+    fourth = -2 * math.fsum(size**4 for size in sizes) / variance**2
+    density = math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    p = math.erfc(z / math.sqrt(2)) + 2 * density * (z**3 - 3 * z) * fourth / 24
+    return min(1.0, max(p, 2.0 ** -min(len(sizes), 1000)))
 
 
 def exact_flip_p(sizes: Sequence[int], observed: int) -> float:

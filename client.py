@@ -210,7 +210,8 @@ class Client:
     arm: entry of eval.json. key: None for a server that wants none. pace: shared by the arm's workers, built from the
     arm's rpm and tpm when absent. stop: set to end waits and start nothing new. sleep(seconds) must return early once
     `stop` is set; the default does. transport: callable(url, headers, body) -> transport.Answer, raises Fault.
-    notice: called with one line before each wait. allowed: fields a payload may have.
+    notice: called with one line before each wait. permit: asked before each try after a call's first, False ends the
+    call as failed. allowed: fields a payload may have.
     """
 
     def __init__(
@@ -229,13 +230,14 @@ class Client:
         wall: Callable[[], float] = time.time,
         allowed: frozenset[str] = RECIPE_KEYS,
         notice: Callable[[str], None] | None = None,
+        permit: Callable[[], bool] | None = None,
         name: str = "custom",
     ) -> None:
         problems = providers.arm_problems(name, arm)
         problem = keys.key_problem(key) if key is not None else None
         if problems or problem:
             raise ValueError("; ".join(problems) or f"arm {name!r}: {problem}")
-        self.arm, self.limits, self.allowed, self.notice = arm, limits, allowed, notice
+        self.arm, self.limits, self.allowed, self.notice, self.permit = arm, limits, allowed, notice, permit
         self.clock, self.wall = clock, wall
         self.stop: Stop = stop if stop is not None else threading.Event()
         self.sleep = sleep if sleep is not None else self.stop.wait
@@ -304,6 +306,8 @@ class Client:
             wait_s = self.wait_before_next(step, tally)
             if isinstance(wait_s, Outcome):
                 return self.ended(wait_s, tally)
+            if self.permit and not self.permit():
+                return self.ended(step.outcome, tally)
             self.wait(step, wait_s, tally)
 
     def ended(self, outcome: Outcome, tally: Tally) -> Outcome:

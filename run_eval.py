@@ -9,10 +9,10 @@
 Needs beside it: recipe.py check.py agreement.py client.py eval.json fixture.jsonl and the folder engine/. An evaluation
 folder given first (default: this one) brings its own eval.json, recipe.py, check.py and fixture.jsonl.
 Every mode first compares each of these files with its pin in eval.json and refuses on one changed byte.
-Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Never deletes
-a run. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every other mode
-refuses to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
-Keys are read from the environment variable an arm names, and appear nowhere.
+Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Deletes no run
+but with --prune. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every
+other mode refuses to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
+Keys are read from the environment variable an arm names, or from --key-file, and appear nowhere.
 Exit codes: 0 done and matching; 1 a check ran and something does not match, or a gate failed; 2 usage; 3 could not run
 or not complete (resumable); 4 a gate is inconclusive; 130 interrupted.
 """
@@ -288,6 +288,7 @@ def build_parser() -> Any:
     mode.add_argument("--resume", metavar="RUN", help="ask only what is missing or failed in a run")
     mode.add_argument("--rescore", metavar="RUN", help="parse and score a run's replies again; prints the result")
     mode.add_argument("--import-replies", metavar="FILE", help="recorded judge replies, JSONL, become a run; offline")
+    mode.add_argument("--prune", type=int, metavar="KEEP", help="remove complete runs but the newest KEEP; asks first")
     mode.add_argument("--receipt", metavar="RUN", help="a complete run as a folder that anybody can verify (--out DIR)")
     mode.add_argument("--merge", metavar="RUN", nargs="+", help="join shards, or arms judged apart, into one run")
     mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
@@ -345,6 +346,7 @@ def add_limits(group: Any) -> None:
     group.add_argument("--max-requests", type=whole, metavar="N")
     group.add_argument("--max-minutes", type=positive, metavar="X")
     group.add_argument("--timeout", type=positive, metavar="S", help="seconds for one whole call")
+    group.add_argument("--key-file", metavar="PATH", help="keys as NAME=KEY lines, or one key; mode 0600")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
@@ -594,6 +596,9 @@ def main(argv: list[str] | None = None) -> int:
     except PinError as error:
         report_error(str(error))
         return 1
+    except KeyboardInterrupt:
+        report_error("interrupted")
+        return 130
     except BrokenPipeError:
         return after_broken_pipe()
 

@@ -65,10 +65,14 @@ def key_of(arm: evaluations.Arm, environment: Mapping[str, str]) -> str | None:
     variable = arm.settings.get("key_env")
     if not variable:
         return None
-    key = environment.get(variable, "").strip()
+    return checked_key(arm.name, f"environment variable {variable}", environment.get(variable, ""))
+
+
+def checked_key(arm: str, source: str, key: str) -> str:
+    """The key. Raises: SettingError that says what is wrong with it without showing it."""
     trouble = client.key_problem(key)
     if trouble:
-        raise evaluations.SettingError(f"arm {arm.name}: environment variable {variable}: {trouble}")
+        raise evaluations.SettingError(f"arm {arm}: {source}: {trouble}")
     return key
 
 
@@ -81,13 +85,23 @@ def live_caller(
     stop: threading.Event,
     key: str | None,
     allowed: frozenset[str] = client.RECIPE_KEYS,
+    permit: Callable[[], bool] | None = None,
 ) -> Callable[..., Any]:
-    """A caller that asks the arm's endpoint, paced for all its workers together."""
+    """A caller that asks the arm's endpoint, paced for all its workers together. permit: asked before further tries."""
     pace = client.Pace(options.rpm or arm.settings.get("rpm"), arm.settings.get("tpm"), clock=time.monotonic)
     timeouts = client.Timeouts()
     if options.timeout:
         timeouts = timeouts._replace(total_s=options.timeout)
-    judge = client.Client(arm.settings, key, pace=pace, stop=stop, timeouts=timeouts, allowed=allowed, name=arm.name)
+    judge = client.Client(
+        arm.settings,
+        key,
+        pace=pace,
+        stop=stop,
+        timeouts=timeouts,
+        allowed=allowed,
+        permit=permit,
+        name=arm.name,
+    )
 
     def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
         return judge.call(payload)

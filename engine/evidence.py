@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import struct
 import sys
 import threading
@@ -28,10 +29,13 @@ SPLITS = ("dev", "test")
 GOLD_LABELS = ("A", "B", "equal")
 ODDITIES = ("empty_answer", "nul", "same_text")  # what row_oddities may find in a row
 GZIP_LEVEL = 6  # level 9 takes twice the time for 3% less
+QUICK_LEVEL = 1  # for what can be made again from the raw rows at any time
 BLOCK = 1 << 18  # bytes handed to the compressor and the hash at a time
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, unknown system: the same everywhere
 MAX_LISTED = 20  # problems of one file shown at once
 MAX_LINE = 64 * 1024 * 1024  # bytes of one row; a longer one is no row of ours
+SHA256_TEXT = re.compile(r"\b[0-9a-f]{64}\b")
+LEFTOVER = re.compile(r"(manifest\.json|(raw|scored)\.jsonl\.gz|summary\.json)\.tmp\.\d+")
 EMPTY_MARKS = {0: "U+0000"}  # characters that servers tend to cut a text at
 
 
@@ -139,7 +143,9 @@ def write_atomic(path: str, data: bytes | Iterable[bytes]) -> None:
             stream.flush()
             os.fsync(stream.fileno())
         os.replace(temporary, path)
-    except BaseException:
+    except BaseException as error:
+        if isinstance(error, OSError) and error.filename is None:
+            error.filename = path  # a failed write does not say of which file
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
@@ -160,15 +166,24 @@ def blocks_of(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(block)
 
 
-def gzip_pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
-    """The gzip file of some lines, piece by piece, with a fixed header."""
-    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
+def gzip_pieces(lines: Iterable[bytes], level: int = GZIP_LEVEL) -> Iterator[bytes]:
+    """The gzip file of some lines, piece by piece, with a fixed header.
+
+    A block is packed in a second thread while the lines of the next one are made.
+    """
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    packer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
     crc = size = 0
     yield GZIP_HEADER
-    for block in blocks_of(lines):
-        crc, size = zlib.crc32(block, crc), size + len(block)
-        yield packer.compress(block)
-    yield packer.flush()
+    with ThreadPoolExecutor(1) as second:
+        waiting: list[Future[bytes]] = []
+        for block in blocks_of(lines):
+            crc, size = zlib.crc32(block, crc), size + len(block)
+            waiting.append(second.submit(packer.compress, block))
+            if len(waiting) > 1:
+                yield waiting.pop(0).result()
+        yield b"".join(future.result() for future in waiting) + packer.flush()
     yield struct.pack("<II", crc, size & 0xFFFFFFFF)
 
 
@@ -177,7 +192,7 @@ def write_rows(path: str, rows: Iterable[dict[str, Any]]) -> str:
     return write_lines(path, map(row_bytes, rows))
 
 
-def write_lines(path: str, lines: Iterable[bytes]) -> str:
+def write_lines(path: str, lines: Iterable[bytes], level: int = GZIP_LEVEL) -> str:
     """The same for rows that are lines of bytes already."""
     digest = hashlib.sha256()
 
@@ -186,7 +201,7 @@ def write_lines(path: str, lines: Iterable[bytes]) -> str:
             digest.update(block)
             yield block
 
-    write_atomic(path, gzip_pieces(hashed()))
+    write_atomic(path, gzip_pieces(hashed(), level))
     return digest.hexdigest()
 
 
@@ -246,6 +261,10 @@ class Items(Sequence[dict[str, Any]]):
         text = self.data[self.starts[place] : self.ends[place]].decode("utf-8")
         row: dict[str, Any] = PLAIN.decode(text[1:] if text[0] == "\ufeff" else text)
         return row
+
+    def texts(self) -> Iterator[str]:
+        """The items' lines as they stand in the file, one after the other."""
+        return (self.data[start:end].decode("utf-8") for start, end in zip(self.starts, self.ends))
 
     def chosen(self, places: Iterable[int]) -> Items:
         """The items at the given places, over the same bytes."""
@@ -501,10 +520,13 @@ class Journal:
             data = data[os.write(self.descriptor, data) :]
 
     def close(self) -> None:
+        """Put the rest on disk. A worker that is late gets an error instead of a file that is somebody else's now."""
         try:
             self.flush()
         finally:
-            os.close(self.descriptor)
+            with self.flushing:
+                self.failed = self.failed or OSError("the journal is closed")
+                os.close(self.descriptor)
 
 
 def journal_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
@@ -515,6 +537,13 @@ def journal_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
             if line.endswith(b"\n"):
                 yield number, offset, line
             offset += len(line)
+
+
+def drop_leftovers(folder: str) -> None:
+    """Remove the temporary files of a process that was killed while it wrote them. Called with the run's lock."""
+    for name in os.listdir(folder):
+        if LEFTOVER.fullmatch(name):
+            os.unlink(os.path.join(folder, name))
 
 
 def drop_torn_tail(path: str) -> int:

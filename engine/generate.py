@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import evaluation as evaluations
 import evidence
+import keys
 import rows
 
 # === Constants ===
@@ -26,6 +27,7 @@ MISSING, OK, INVALID, FAILED = range(4)
 STATES = ("missing", "ok", "invalid", "failed")
 SAME_SILENCE = 5  # replies in a row without a verdict call before one warning says that the server ignores the mode
 BREAKER = 10  # replies in a row that all failed: the endpoint is down, stop and keep the rest for a resume
+BUDGET_STEP_S = 0.02  # how often a worker that waits for the budget looks again
 EXTRA_TOKENS = 40  # what a chat template adds around a request, for the worst case of a budget
 SILENT_CODES = ("no_tool_call", "no_verdict", "reasoning_only")
 
@@ -56,10 +58,9 @@ class Task(NamedTuple):
 
 @dataclass(frozen=True)
 class Budget:
-    """Limits that a run stops before it passes them; None is no limit."""
+    """Limits besides the number of requests (see Meter) that a run stops before it passes; None is no limit."""
 
     usd: float | None = None
-    requests: int | None = None
     minutes: float | None = None
 
 
@@ -72,10 +73,26 @@ class Progress:
     retries: int = 0
     cost: float = 0.0
     unpriced: int = 0  # replies whose cost is unknown
+    maybe_billed: int = 0  # tries without a usable reply that the server may have charged all the same
     in_flight: int = 0
     failed_in_a_row: int = 0
     silent_in_a_row: int = 0
     served: dict[str, int] = field(default_factory=dict)
+
+
+class Meter:
+    """Counts the requests that all arms send, further tries included, and lets no more go than allowed."""
+
+    def __init__(self, most: int | None = None) -> None:
+        self.most, self.sent, self.lock = most, 0, threading.Lock()
+
+    def take(self) -> bool:
+        """Whether one more request may be sent; counts it."""
+        with self.lock:
+            if self.most is not None and self.sent >= self.most:
+                return False
+            self.sent += 1
+            return True
 
 
 class ArmRun:
@@ -150,6 +167,7 @@ def take_totals(run: ArmRun, kept: dict[str, Any]) -> None:
     """Count one reply's cost, retries and served model."""
     progress = run.progress
     progress.retries += kept["retries"] or 0
+    progress.maybe_billed += kept["attempts_maybe_billed"] or 0
     if kept["state"] == "failed":
         return
     if kept["model"]:
@@ -200,15 +218,16 @@ class Generation:
         clock: Callable[[], float],
         stop: threading.Event,
         budget: Budget,
+        meter: Meter | None = None,
     ) -> None:
         self.evaluation, self.items, self.runs, self.callers = evaluation, items, runs, callers
-        self.journal, self.usage_of, self.clock, self.stop, self.budget = journal, usage_of, clock, stop, budget
+        self.journal, self.usage_of, self.clock, self.stop = journal, usage_of, clock, stop
+        self.budget, self.meter = budget, meter or Meter()
         self.lock = threading.Lock()
         self.started = clock()
         self.problem: NotComplete | None = None
         self.bug: BaseException | None = None
         self.warnings: list[str] = []
-        self.sent = 0
         self.mode_advice = "try --output-mode json_schema or text (--probe tells which work)"
 
     # --- stopping ---
@@ -220,21 +239,21 @@ class Generation:
                 self.problem = NotComplete(text, hint)
         self.stop.set()
 
-    def budget_left(self, run: ArmRun, worst_usd: float) -> str | None:
-        """Why the next request must not be sent, or None. Called with the lock held."""
+    def budget_left(self, worst_usd: float) -> str | None:
+        """Why the next request must not be sent ('' = not now, but perhaps later), or None. Called with the lock."""
         limit = self.budget
-        if limit.requests is not None and self.sent >= limit.requests:
-            return f"--max-requests {limit.requests} reached"
         if limit.minutes is not None and (self.clock() - self.started) / 60 >= limit.minutes:
             return f"--max-minutes {limit.minutes:g} reached"
         if limit.usd is not None:
-            spent = sum(each.progress.cost for each in self.runs.values())
-            waiting = sum(each.progress.in_flight * worst_cost(each) for each in self.runs.values())
-            if spent + waiting + worst_usd > limit.usd:
+            runs = self.runs.values()
+            spent = sum(run.progress.cost + run.progress.maybe_billed * worst_cost(run) for run in runs)
+            if spent + worst_usd > limit.usd:
                 return (
                     f"--max-usd {limit.usd:g} would be passed (spent {spent:.4f}, the next costs up to {worst_usd:.4f})"
                 )
-        return None
+            if spent + worst_usd + sum(run.progress.in_flight * worst_cost(run) for run in runs) > limit.usd:
+                return ""
+        return None if self.meter.take() else f"--max-requests {self.meter.most} reached"
 
     def take_warnings(self) -> list[str]:
         """The warnings since the last call."""
@@ -247,18 +266,17 @@ class Generation:
     def take(self, run: ArmRun, tasks: Iterator[Task]) -> Task | None:
         """The next task of an arm, unless the run has to stop."""
         with self.lock:
-            if self.stop.is_set():
-                return None
-            task = next(tasks, None)
-            if task is None:
-                return None
-            why = self.budget_left(run, worst_cost(run))
-            if why is None:
-                self.sent += 1
-                run.progress.sent += 1
-                run.progress.in_flight += 1
-                return task
-        self.halt(why, "what is on disk is kept; --resume continues with a larger limit")
+            task = None if self.stop.is_set() else next(tasks, None)
+        while task is not None and not self.stop.is_set():
+            with self.lock:
+                why = self.budget_left(worst_cost(run))
+                if why is None:
+                    run.progress.sent += 1
+                    run.progress.in_flight += 1
+                    return task
+            if why:
+                self.halt(why, "what is on disk is kept; --resume continues with a larger limit")
+            self.stop.wait(BUDGET_STEP_S)  # replies in flight may turn out cheaper than the worst case
         return None
 
     def judge(self, run: ArmRun, task: Task) -> None:
@@ -273,11 +291,13 @@ class Generation:
             self.halt(f"arm {run.arm.name}: {outcome.text}", outcome.hint)
             return
         entry = self.entry(run, task, item["item_id"], outcome, payload)
-        offset = self.journal.append(evidence.row_bytes(entry), durable=not run.arm.control)
+        line, kept = evidence.row_bytes(entry), entry["evidence"]
+        offset = self.journal.append(line, durable=not run.arm.control)
         with self.lock:
-            run.record(task.number, STATES.index(entry["evidence"]["state"]), offset)
-            take_totals(run, entry["evidence"])
-        self.watch(run, entry["evidence"])
+            self.warnings += content_warnings(run, item["item_id"], kept, line)
+            run.record(task.number, STATES.index(kept["state"]), offset)
+            take_totals(run, kept)
+        self.watch(run, kept)
 
     def entry(self, run: ArmRun, task: Task, item_id: str, outcome: Any, payload: dict[str, Any]) -> dict[str, Any]:
         """The journal entry of one outcome."""
@@ -329,6 +349,31 @@ class Generation:
                 thread.start()
                 threads.append(thread)
         return threads
+
+
+def content_warnings(run: ArmRun, item_id: str, kept: dict[str, Any], line: bytes) -> list[str]:
+    """What one reply brings that people should hear of while the run goes on: another model, somebody's token.
+
+    line: the reply's journal line. Called before the reply is counted.
+    """
+    if run.arm.control:
+        return []
+    name, found = run.arm.name, served_warning(run, kept["model"])
+    kinds = keys.token_warnings(line.decode("utf-8"))
+    if kinds:
+        found.append(f"arm {name}: item {item_id}: the reply holds what looks like a token ({', '.join(kinds)})")
+    return found
+
+
+def served_warning(run: ArmRun, served: str | None) -> list[str]:
+    """A line the first time an arm is served by a model of another name than asked for, or than before."""
+    before, asked = run.progress.served, run.arm.settings.get("model")
+    if served is None or served in before:
+        return []
+    if before:
+        return [f"arm {run.arm.name}: now served by {served!r}, before by {', '.join(map(repr, before))}"]
+    named = served != asked and "response_model" not in run.arm.settings
+    return [f"arm {run.arm.name}: asked for {asked!r}, served by {served!r}"] if named else []
 
 
 def worst_cost(run: ArmRun) -> float:
@@ -383,6 +428,7 @@ def totals(runs: dict[str, ArmRun]) -> dict[str, Any]:
         found[name] = {
             **{state: counts[state] for state in ("ok", "invalid", "failed", "missing")},
             "retries": progress.retries,
+            "attempts_maybe_billed": progress.maybe_billed,
             "cost_usd": round(progress.cost, 6),
             "replies_without_cost": progress.unpriced,
             "served_models": dict(sorted(progress.served.items())),

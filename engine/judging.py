@@ -291,12 +291,14 @@ def work_off(
     if not open_replies(runs):
         return 0
     received: list[int] = []
-    budget = generate.Budget(options.max_usd, options.max_requests, options.max_minutes)
+    budget, meter = generate.Budget(options.max_usd, options.max_minutes), generate.Meter(options.max_requests)
     if budget.usd is not None:
         for run in runs.values():
             run.config["_longest_request_bytes"] = generate.longest_request(job, job.items, run.config)
     journal = evidence.Journal(job.journal)
-    work = generate.Generation(job, job.items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget)
+    work = generate.Generation(
+        job, job.items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget, meter
+    )
     work.mode_advice = "try another --output-mode: json_schema, json_object, tool or text"
     began = time.monotonic()
     with calling.interruptible(stop, received, voice):

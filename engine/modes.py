@@ -10,15 +10,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import batch
+import callers
 import calling
-import client
-import controls
 import evaluation as evaluations
 import evidence
 import gates
@@ -27,6 +24,7 @@ import imported
 import messages
 import plan
 import providers
+import prune
 import receipt_modes
 import rescore as rescoring
 import tables
@@ -136,37 +134,6 @@ def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items
     return items
 
 
-# === Callers ===
-
-
-def control_caller(kind: str, seed: object, mode: str, clock: Callable[[], float]) -> Callable[..., Any]:
-    """A caller that answers as a control judge does, without a network."""
-
-    def call(payload: dict[str, Any], item: dict[str, Any], order: str, repeat: int) -> client.Outcome:
-        reply = controls.reply(kind, item, order, repeat, seed, mode)
-        return client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(clock()), latency_ms=0)
-
-    return call
-
-
-def callers_of(
-    arms: list[evaluations.Arm], config: dict[str, Any], options: Any, stop: threading.Event
-) -> dict[str, Any]:
-    """One caller per arm; keys are read and checked here, before anything is written. Raises: SettingError."""
-    problems = evaluations.missing_keys(arms, dict(os.environ))
-    if problems:
-        raise generate.NotComplete("\n".join(problems), "export the variable, or choose other --arms")
-    callers = {}
-    for arm in arms:
-        if arm.control:
-            mode = arm.overlay(config).get("output_mode", "tool")
-            mode = "text" if config.get("tool_choice") is None else mode
-            callers[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
-            continue
-        callers[arm.name] = calling.live_caller(arm, options, stop, calling.key_of(arm, os.environ))
-    return callers
-
-
 # === Manifest ===
 
 
@@ -224,55 +191,67 @@ def ask_all(
     manifest: dict[str, Any],
     items: evidence.Items,
     runs: dict[str, generate.ArmRun],
-    callers: dict[str, Any],
+    ask: callers.Callers,
     options: Any,
-    stop: threading.Event,
 ) -> int:
     """Send what is missing and finish the run when every reply is there; the exit code says which."""
     received: list[int] = []
-    budget = generate.Budget(options.max_usd, options.max_requests, options.max_minutes)
+    budget = generate.Budget(options.max_usd, options.max_minutes)
     if budget.usd is not None:
         for run in runs.values():
             run.config["_longest_request_bytes"] = generate.longest_request(evaluation, items, run.config)
     journal = evidence.Journal(os.path.join(folder, "journal.jsonl"))
     work = generate.Generation(
-        evaluation, items, runs, callers, journal, providers.usage_of, time.monotonic, stop, budget
+        evaluation, items, runs, ask.by_arm, journal, providers.usage_of, time.monotonic, ask.stop, budget, ask.meter
     )
-    with calling.interruptible(stop, received, VOICE):
+    lost = False
+    with calling.interruptible(ask.stop, received, VOICE):
         workers = calling.workers_of([run.arm for run in runs.values()], options)
         calling.wait(work.start(workers, options.by_item), work, options, received, VOICE)
-        with contextlib.suppress(OSError):
+        try:
             journal.close()
+        except OSError as problem:
+            work.halt(f"{journal.path}: cannot be written: {problem.strerror or problem}")
+            lost = True  # what the tables say may not be on disk, so this process does not finish the run
     if work.bug is not None:
         raise work.bug
-    return settle(evaluation, folder, manifest, items, runs, work, bool(received))
+    billed = sum(run.progress.maybe_billed for run in runs.values())
+    if billed:
+        warn([f"{billed} tries brought no usable reply after they were sent; they may have been billed twice"])
+    code = 3 if lost else complete(folder, manifest, items, runs)
+    if code:
+        not_complete(evaluation, folder, manifest, runs, work)
+    return 130 if code and received else code
 
 
-def settle(
+def complete(folder: str, manifest: dict[str, Any], items: evidence.Items, runs: dict[str, generate.ArmRun]) -> int:
+    """Turn the journal into raw rows when every reply is there; 0 when that was done, else 3."""
+    if any(run.progress.counts[state] for run in runs.values() for state in (generate.MISSING, generate.FAILED)):
+        return 3
+    try:
+        generate.finish(folder, manifest, items, runs, time.time())
+    except OSError as problem:  # the journal stays, and a resume finishes from it
+        error(f"{problem.filename or folder}: cannot be written: {problem.strerror or problem}")
+        return 3
+    return 0
+
+
+def not_complete(
     evaluation: evaluations.Evaluation,
     folder: str,
     manifest: dict[str, Any],
-    items: evidence.Items,
     runs: dict[str, generate.ArmRun],
     work: generate.Generation,
-    interrupted: bool,
-) -> int:
-    """Finish a run or say how it is resumed."""
-    open_replies = sum(
-        run.progress.counts[generate.MISSING] + run.progress.counts[generate.FAILED] for run in runs.values()
-    )
-    again = command(evaluation, "--resume", folder)
-    if not open_replies:
-        generate.finish(folder, manifest, items, runs, time.time())
-        return 0
-    evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
-    done = sum(run.progress.counts[generate.OK] + run.progress.counts[generate.INVALID] for run in runs.values())
-    failed = sum(run.progress.counts[generate.FAILED] for run in runs.values())
+) -> None:
+    """Say how far a run has come, why it stopped and how it is resumed."""
     if work.problem is not None:
         error(str(work.problem), work.problem.hint)
-    error(f"{folder}: {done} of {done + open_replies} replies on disk, {failed} failed; the run is not complete")
-    say(f"hint: resume with: {again}")
-    return 130 if interrupted else 3
+    with contextlib.suppress(OSError):  # the totals are for readers; nothing depends on them
+        evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
+    missing, ok, invalid, failed = (sum(run.progress.counts[state] for run in runs.values()) for state in range(4))
+    total = missing + ok + invalid + failed
+    error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed; the run is not complete")
+    say("hint: resume with: " + command(evaluation, "--resume", folder))
 
 
 # === Modes ===
@@ -282,9 +261,8 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     """A new run: everything checked, then the folder, then the calls. Returns exit code and folder."""
     arms = chosen_arms(evaluation, options, default)
     items = selected(evaluation, options)
-    stop = threading.Event()
-    callers = callers_of(arms, evaluation.config, options, stop)
-    warn(evaluation.warnings)
+    ask = callers.callers_of(arms, evaluation, options)
+    warn(evaluation.warnings + callers.token_lines(arms, items))
     for note in evaluation.notes:
         say(f"run_eval: {note}")
     if options.generate:
@@ -292,10 +270,10 @@ def generate_run(evaluation: evaluations.Evaluation, options: Any, default: list
     manifest = new_manifest(evaluation, options, arms, items)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())
     with evidence.Lock(folder):
-        evidence.write_manifest(folder, manifest)
         write_inputs(folder, evaluation.inputs)
+        evidence.write_manifest(folder, manifest)
         runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
-        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+        code = ask_all(evaluation, folder, manifest, items, runs, ask, options)
     return code, folder
 
 
@@ -332,13 +310,14 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
     changed = changed_inputs(manifest, evaluation)
     if changed:
         raise evaluations.SettingError("\n".join(changed))
-    arms, items, stop = manifest_arms(manifest), run_items(manifest, evaluation), threading.Event()
+    arms, items = manifest_arms(manifest), run_items(manifest, evaluation)
     with evidence.Lock(folder):
-        callers = callers_of(arms, evaluation.config, options, stop)
+        ask = callers.callers_of(arms, evaluation, options)
+        evidence.drop_leftovers(folder)
         runs, warnings = taken_up(folder, arms, evaluation, items, manifest["repeats"])
         warn(warnings + batch.outstanding(manifest, runs))
         say(f"{PROGRAM}: resuming {folder}: " + plan.counts_text(runs))
-        code = ask_all(evaluation, folder, manifest, items, runs, callers, options, stop)
+        code = ask_all(evaluation, folder, manifest, items, runs, ask, options)
     print(folder)
     return code
 
@@ -420,12 +399,32 @@ def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
     manifest["repeats"] = max(line.get("repeat", 1) for line in lines)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())
     with evidence.Lock(folder):
-        evidence.write_manifest(folder, manifest)
         write_inputs(folder, evaluation.inputs)
+        evidence.write_manifest(folder, manifest)
         imported.write_run(folder, manifest, items, arm, lines, evaluation)
     print(folder)
     say("hint: see the result with: " + command(evaluation, "--rescore", folder))
     return 0
+
+
+def main_prune(evaluation: evaluations.Evaluation, options: Any) -> int:
+    """Remove all complete runs but the newest few, once the answer is yes."""
+    if options.prune < 0:
+        raise evaluations.SettingError(f"--prune: expected 0 or more, got {options.prune}")
+    top = os.path.join(options.out, evaluation.slug)
+    receipted = prune.receipted_hashes(os.path.join(toolkit_home(), "receipts"))
+    folders, kept = prune.choose(top, evaluation.slug, options.prune, receipted)
+    print("\n".join([*kept, *(f"{folder}: would be removed" for folder in folders)] or [f"{top}: holds no run"]))
+    if not folders:
+        return 0
+    say(f"remove these {len(folders)} runs for good? Type yes:")
+    if not prune.agreed(sys.stdin):
+        say("nothing was removed")
+        return 3
+    problems = prune.remove(folders, print)
+    for line in problems:
+        error(line)
+    return 3 if problems else 0
 
 
 def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -446,6 +445,7 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "resume": main_resume,
         "rescore": main_rescore,
         "import_replies": main_import,
+        "prune": main_prune,
         "receipt": receipt_modes.main_receipt,
         "merge": receipt_modes.main_merge,
         "verify": receipt_modes.main_verify,
@@ -455,7 +455,7 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
         "export_batch": lambda *given: sys.modules["batch_modes"].main_export_batch(*given),
         "import_batch": lambda *given: sys.modules["batch_modes"].main_import_batch(*given),
     }
-    mode = next(name for name in modes if getattr(options, name))
+    mode = next(name for name in modes if getattr(options, name) is not None and getattr(options, name) is not False)
     try:
         for text in options.gate or []:
             gates.parse_gate(text)  # a mistyped gate is told before anything is spent
@@ -463,6 +463,8 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
     except HANDLED as problem:
         error(str(problem), getattr(problem, "hint", None))
         return 3
+    except BrokenPipeError:
+        raise  # whoever read our output has gone; that is no problem of a file
     except OSError as problem:
         error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
         return 3

@@ -8,6 +8,7 @@ Pure but for the look-up of the tokenizer.
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import os
@@ -38,6 +39,7 @@ SHOW_EVERY_S = (0.5, 30.0)  # a terminal, anything else
 # === Tokens ===
 
 
+@functools.lru_cache(maxsize=1 << 16)
 def piece_tokens(piece: str) -> float:
     """The expected tokens of one piece of text."""
     first = piece[0]
@@ -266,22 +268,29 @@ class ProgressLine:
         self.started = self.last = clock()
         self.first: int | None = None
 
+    @staticmethod
+    def done(runs: dict[str, Any]) -> int:
+        """Replies of any state."""
+        return sum(len(run.state) - run.progress.counts[generate.MISSING] for run in runs.values())
+
     def text(self, runs: dict[str, Any]) -> str:
         """Done of total, rate, counts, retries, cost and the time left."""
         total = sum(len(run.state) for run in runs.values())
-        done = total - sum(run.progress.counts[generate.MISSING] for run in runs.values())
-        self.first = done if self.first is None else self.first
+        done = self.done(runs)
         seconds = max(1e-9, self.clock() - self.started)
-        rate = (done - self.first) / seconds
+        rate = (done - (self.first or 0)) / seconds
         left = f", {format_seconds((total - done) / rate)} left" if rate > 0 and done < total else ""
         cost = sum(run.progress.cost for run in runs.values())
         unpriced = any(run.progress.unpriced for run in runs.values())
         retries = sum(run.progress.retries for run in runs.values())
         price = f", ${cost:.4f}{' + unpriced' if unpriced else ''}" if cost or not unpriced else ""
-        return f"{done}/{total} replies, {rate:.1f}/s, {counts_text(runs)}, {retries} retries{price}{left}"
+        billed = sum(run.progress.maybe_billed for run in runs.values())
+        twice = f" ({billed} may have been billed twice)" if billed else ""
+        return f"{done}/{total} replies, {rate:.1f}/s, {counts_text(runs)}, {retries} retries{twice}{price}{left}"
 
     def update(self, runs: dict[str, Any], force: bool = False) -> None:
         now = self.clock()
+        self.first = self.done(runs) if self.first is None else self.first  # what was there before is no speed
         if self.quiet or (not force and now - self.last < SHOW_EVERY_S[0 if self.terminal else 1]):
             return
         self.last = now

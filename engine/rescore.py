@@ -75,7 +75,7 @@ def rescore(
     source = raw_source(folder, manifest, evaluation, items, arms)
     scored = verdicts.scored_lines(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
     path = os.path.join(folder, "scored.jsonl.gz")
-    evidence.write_lines(path, scored)
+    evidence.write_lines(path, scored, evidence.QUICK_LEVEL)
     result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
     evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
     return result, problems + reader.problems

@@ -190,7 +190,7 @@ class Pass:
         decisions: dict[str, str | None] = {}
         ratios: dict[tuple[str, str], tuple[int, int] | None] = {}
         for name, table in self.tables.items():
-            main, other, consistent = self.folded(tuple(table.pairs(place)))
+            main, other, consistent = self.folded(table.pairs(place))
             self.labels[name].append(main)
             self.other[name].append(other)
             decisions[name], decisions[name + OTHER] = main, other
@@ -326,7 +326,7 @@ def arm_result(work: Pass, name: str, manifest: dict[str, Any], estimates: dict[
 def position_result(work: Pass, name: str, estimates: dict[Any, Any]) -> dict[str, Any]:
     """What the order of the answers did to one arm."""
     table = work.tables[name]
-    per_item = [list(table.pairs(place)) for place in range(table.n_items)]
+    per_item = [table.pairs(place) for place in range(table.n_items)]
     found = agreement.position_bias([pair for pairs in per_item for pair in pairs], work.level)
     test = agreement.position_test(per_item, work.questions)
     shown = {**found._asdict(), "wilson": [found.wilson.low, found.wilson.high]}
@@ -686,11 +686,12 @@ def summarise(
         "repeats": {name: repeats_result(work, name) for name in tables},
     }
     result["comparisons"] = comparisons(work, estimates, result)
-    result["human"] = people_result(work, People(items))
+    people = People(items)
+    result["human"] = people_result(work, people)
     result["by"] = by_dimension(work)
     result["cross"] = crossed(work, items)
     result["models"] = models_result(work, items)
-    result["people_by"] = people_by_level(work, People(items))
+    result["people_by"] = people_by_level(work, people)
     result["detectable"] = detectable(work, result["comparisons"], config)
     result["usage"] = {name: usage_of(table) for name, table in tables.items()}
     result["cost_usd"] = {
@@ -723,6 +724,8 @@ def warnings_of(work: Pass, result: dict[str, Any]) -> list[str]:
     for name, arm in result["arms"].items():
         if len(arm["served_models"]) > 1:
             found.append(f"{name}: served by several models: {', '.join(arm['served_models'])}")
+        if len(arm["served_providers"]) > 1:
+            found.append(f"{name}: served by several providers: {', '.join(arm['served_providers'])}")
         if arm["metrics"]["kappa"].get("constant_side") == "gold":
             found.append(f"{name}: gold has a single label here, so kappa is 0 whatever the agreement")
         cut = arm["invalid_codes"].get("truncated", 0)

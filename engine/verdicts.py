@@ -6,6 +6,8 @@ problem that is reported. One byte holds one choice, so a hundred thousand pairs
 
 from __future__ import annotations
 
+import math
+from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -20,6 +22,9 @@ CODES = (None, "A", "B", "equal", "invalid", "failed", "text")
 CODE_OF = {label: code for code, label in enumerate(CODES)}
 MISSING, FAILED = 0, CODE_OF["failed"]
 ORDERS = ("original", "swapped")
+Pair = tuple[str | None, str | None]  # the choices of both orders
+# The pair that two bytes stand for; a failed reply is no reply.
+PAIRS: list[list[Pair]] = [[(None if a == "failed" else a, None if b == "failed" else b) for b in CODES] for a in CODES]
 MAX_PROBLEMS = 1000
 CACHED_PARSES = 4096  # verdicts by reply text: judges repeat themselves, and controls always do
 
@@ -45,20 +50,21 @@ class ArmTable:
         self.batched = 0  # replies that came as lines of a batch's results
         self.cost = 0.0
         self.cost_unknown = 0
-        self.latencies: list[int] = []
+        self.latencies: array[int] = array("q")
 
     def set(self, repeat: int, place: int, order: str, label: str) -> None:
         self.choices[order][(repeat - 1) * self.n_items + place] = CODE_OF[label]
 
-    def pair(self, repeat: int, place: int) -> tuple[str | None, str | None]:
-        """The two choices of one item in one repeat; None where there is no reply (not sent, or failed)."""
-        at = (repeat - 1) * self.n_items + place
-        first, second = (CODES[self.choices[order][at]] for order in ORDERS)
-        return (None if first == "failed" else first), (None if second == "failed" else second)
+    def pair(self, repeat: int, place: int) -> Pair:
+        """The two choices of one item in one repeat."""
+        return self.pairs(place)[repeat - 1]
 
-    def pairs(self, place: int) -> Iterator[tuple[str | None, str | None]]:
-        """The choices of one item over the repeats."""
-        return (self.pair(repeat, place) for repeat in range(1, self.repeats + 1))
+    def pairs(self, place: int) -> tuple[Pair, ...]:
+        """The two choices of one item in every repeat; None where there is no reply (not sent, or failed)."""
+        first, second = self.choices["original"], self.choices["swapped"]
+        if self.repeats == 1:
+            return (PAIRS[first[place]][second[place]],)
+        return tuple([PAIRS[a][b] for a, b in zip(first[place :: self.n_items], second[place :: self.n_items])])
 
     def counts(self) -> dict[str, int]:
         """Pairs (item and repeat) by state: ok, invalid, failed, missing. Never folded into each other."""
@@ -79,44 +85,62 @@ class ArmTable:
 
 
 class Reader:
-    """Parses and scores raw rows again, fills the tables, and collects whatever does not match."""
+    """Parses and scores raw rows again, fills the tables, and collects whatever does not match.
+
+    Replies that look alike in all that is counted are counted together and folded into the tables when those are
+    asked for: a run has few kinds of them, and a reply costs two look-ups instead of twenty.
+    """
 
     def __init__(
         self, items: Any, arms: dict[str, dict[str, Any]], configs: dict[str, dict[str, Any]], repeats: int, recipe: Any
     ) -> None:
         """arms: name -> settings; configs: name -> eval settings overlaid with the arm's."""
         self.items, self.arms, self.configs, self.recipe = items, arms, configs, recipe
+        self.modes = {name: config.get("output_mode", "tool") for name, config in configs.items()}
         self.places = {item_id: place for place, item_id in enumerate(items.ids)}
         self.repeats = repeats
-        self.tables = {name: ArmTable(len(items), repeats) for name in arms}
+        self.filled = {name: ArmTable(len(items), repeats) for name in arms}
+        self.kinds: dict[str, Counter[Kind]] = {name: Counter() for name in arms}
+        self.usages: dict[str, Counter[Usage]] = {name: Counter() for name in arms}
         self.problems: list[str] = []
         self.cache: dict[Any, dict[str, Any]] = {}
+
+    @property
+    def tables(self) -> dict[str, ArmTable]:
+        """The arms' tables with all rows read so far counted."""
+        for name, table in self.filled.items():
+            fold_kinds(table, self.kinds[name])
+            fold_usages(table, self.usages[name], self.arms[name], self.configs[name])
+            self.kinds[name].clear()
+            self.usages[name].clear()
+        return self.filled
 
     def problem(self, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(text)
 
-    def known(self, row: dict[str, Any], where: str) -> bool:
-        """Whether a row belongs to this run and stands in it for the first time."""
+    def place(self, row: dict[str, Any], where: str) -> int | None:
+        """The place of a row's item when the row belongs to this run and stands in it for the first time."""
         arm, item_id, repeat = row.get("arm"), row.get("item_id"), row.get("repeat")
-        if arm not in self.tables or item_id not in self.places:
+        if arm not in self.filled or item_id not in self.places:
             self.problem(f"{where}: unknown arm or item: {arm!r}, {item_id!r}")
-            return False
+            return None
         if type(repeat) is not int or not 1 <= repeat <= self.repeats:
             self.problem(f"{where}: repeat: expected 1 to {self.repeats}, got {repeat!r}")
-            return False
-        at = (repeat - 1) * len(self.items) + self.places[item_id]
-        if self.tables[arm].choices["original"][at] != MISSING:
+            return None
+        place: int = self.places[item_id]
+        if self.filled[arm].choices["original"][(repeat - 1) * len(self.places) + place] != MISSING:
             self.problem(f"{where}: {item_id} {arm} repeat {repeat} stands twice")
-            return False
-        return True
+            return None
+        return place
 
     def verdict(self, kept: dict[str, Any], mode: str) -> dict[str, Any]:
         """The verdict of one kept reply, parsed again; the same reply text is parsed once."""
         calls = kept.get("tool_calls")
         key = None
-        if isinstance(calls, list) and len(calls) == 1 and isinstance(calls[0].get("arguments"), str):
-            key = (calls[0]["arguments"], calls[0].get("name"), kept.get("finish_reason"), mode)
+        call = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
+        if isinstance(call, dict) and isinstance(call.get("arguments"), str):
+            key = (call["arguments"], call.get("name"), kept.get("finish_reason"), mode)
             try:
                 if key in self.cache:
                     return self.cache[key]
@@ -129,64 +153,97 @@ class Reader:
 
     def read(self, row: dict[str, Any], where: str) -> dict[str, Any] | None:
         """Take one raw row in; returns the tool_arguments as parsed again, or None when it is not of this run."""
-        if not self.known(row, where):
+        place = self.place(row, where)
+        if place is None:
             return None
-        table, mode = self.tables[row["arm"]], self.configs[row["arm"]].get("output_mode", "tool")
-        place, fresh = self.places[row["item_id"]], {}
+        name, fresh = row["arm"], {}
+        table, mode, kinds, usages = self.filled[name], self.modes[name], self.kinds[name], self.usages[name]
+        recorded = row.get("tool_arguments") or {}
         for order, kept in row["replies"].items():
             said = self.reread(kept, mode)
             label = said["choice"] if kept["state"] != "failed" else "failed"
             if order in table.choices and label in CODE_OF:
                 table.set(row["repeat"], place, order, label)
             fresh[order] = said
-            recorded = (row.get("tool_arguments") or {}).get(order)
-            if recorded != said:
-                self.problem(f"{where}: {order}: recorded {short(recorded)}, the kept reply says {short(said)}")
-            self.count(table, kept, self.arms[row["arm"]], self.configs[row["arm"]])
+            if recorded.get(order) != said:
+                shown = short(recorded.get(order))
+                self.problem(f"{where}: {order}: recorded {shown}, the kept reply says {short(said)}")
+            kinds[kind_of(kept)] += 1
+            if kept["state"] != "failed":
+                usages[usage_of(kept)] += 1
+                if kept["latency_ms"] is not None:
+                    table.latencies.append(kept["latency_ms"])
         return fresh
 
-    def reread(self, kept: dict[str, Any], mode: str) -> dict[str, Any]:
+    def reread(self, kept: dict[str, Any], mode: str) -> dict[str, str]:
         """{"choice", "reason"} of one kept reply; the reason code for one that never came."""
         if kept["state"] == "failed" or kept.get("error"):
             return {"choice": "invalid", "reason": kept["code"]}
         said = self.verdict(kept, mode)
         return {"choice": said["choice"], "reason": said["reason"]}
 
-    def count(self, table: ArmTable, kept: dict[str, Any], settings: dict[str, Any], config: dict[str, Any]) -> None:
-        """Add one reply's state, tokens, cost and origin to the arm's totals."""
-        table.replies[kept["state"]] += 1
-        if kept["code"]:
-            table.codes[kept["code"]] += 1
-        if kept["hint"]:
-            table.hints[kept["hint"]] += 1
-        table.repaired.update(kept["repaired"])
-        table.retries += kept["retries"] or 0
-        table.maybe_billed += kept["attempts_maybe_billed"] or 0
-        if kept["state"] == "failed":
-            return
-        table.served[kept["model"] or "not said"] += 1
-        if kept["provider"]:
-            table.providers[kept["provider"]] += 1
-        if kept["latency_ms"] is not None:
-            table.latencies.append(kept["latency_ms"])
-        table.batched += kept.get("via") == rows.BATCH
-        price = {} if settings.get("control") else rows.price_for(settings, config, kept)
-        self.count_tokens(table, kept["usage"] or {}, price)
 
-    def count_tokens(self, table: ArmTable, usage: dict[str, Any], price: dict[str, float] | None) -> None:
-        """Add one reply's tokens and cost. price: None when unknown, {} for a control, which costs nothing."""
-        for kind in rows.TOKEN_KINDS:
-            if usage.get(kind) is None:
-                table.tokens_unknown[kind] += 1
+# === Counting replies that look alike ===
+
+Kind = tuple[Any, ...]  # state, code, hint, repairs, model, provider, retries, tries that may have been billed
+Usage = tuple[Any, ...]  # token counts in the order of rows.TOKEN_KINDS, None where unknown, and how the reply came
+
+
+def kind_of(kept: dict[str, Any]) -> Kind:
+    return (
+        kept["state"],
+        kept["code"],
+        kept["hint"],
+        tuple(kept["repaired"]),
+        kept["model"],
+        kept["provider"],
+        kept["retries"],
+        kept["attempts_maybe_billed"],
+    )
+
+
+def usage_of(kept: dict[str, Any]) -> Usage:
+    usage = kept["usage"] or {}
+    return usage.get("input"), usage.get("output"), usage.get("cached"), usage.get("reasoning"), kept.get("via")
+
+
+def fold_kinds(table: ArmTable, kinds: Counter[Kind]) -> None:
+    """Add counted replies to an arm's totals: states, codes, repairs, retries, and who served the ones that came."""
+    for (state, code, hint, repaired, model, provider, retries, maybe_billed), count in kinds.items():
+        table.replies[state] += count
+        if code:
+            table.codes[code] += count
+        if hint:
+            table.hints[hint] += count
+        for repair in repaired:
+            table.repaired[repair] += count
+        table.retries += (retries or 0) * count
+        table.maybe_billed += (maybe_billed or 0) * count
+        if state != "failed":
+            table.served[model or "not said"] += count
+            if provider:
+                table.providers[provider] += count
+
+
+def fold_usages(table: ArmTable, usages: Counter[Usage], settings: dict[str, Any], config: dict[str, Any]) -> None:
+    """Add counted token usages to an arm's totals, and their cost where the arm has a price."""
+    costs = [table.cost]
+    for (*counts, via), times in usages.items():
+        usage = dict(zip(rows.TOKEN_KINDS, counts))
+        for kind, tokens in usage.items():
+            if tokens is None:
+                table.tokens_unknown[kind] += times
             else:
-                table.tokens[kind] += usage[kind]
-        if price == {}:
-            return
-        cost = rows.cost_usd(usage, price)
+                table.tokens[kind] += tokens * times
+        table.batched += times * (via == rows.BATCH)
+        if settings.get("control"):
+            continue
+        cost = rows.cost_usd(usage, rows.price_for(settings, config, {"via": via}))
         if cost is None:
-            table.cost_unknown += 1
+            table.cost_unknown += times
         else:
-            table.cost += cost
+            costs.append(cost * times)
+    table.cost = math.fsum(costs)
 
 
 def short(value: object) -> str:
@@ -201,6 +258,7 @@ def scored(
     raw: Iterable[Line], reader: Reader, items: Any, score: Callable[..., dict[str, Any]], name: str
 ) -> Iterator[tuple[dict[str, Any], bytes, dict[str, Any]]]:
     """(raw row, its line, its fresh scores) in the order read; no scores for a row with a failed reply."""
+    item: dict[str, Any] = {}  # the last one used: all arms' rows of one item stand together
     for number, (row, line) in enumerate(raw, 1):
         fresh = reader.read(row, f"{name}:{number}")
         if fresh is None:
@@ -208,7 +266,9 @@ def scored(
         if row["errors"]:
             yield row, line, {}
             continue
-        yield row, line, score(items[reader.places[row["item_id"]]], fresh, reader.configs[row["arm"]])
+        if item.get("item_id") != row["item_id"]:
+            item = items[reader.places[row["item_id"]]]
+        yield row, line, score(item, fresh, reader.configs[row["arm"]])
 
 
 def scored_rows(
@@ -222,7 +282,17 @@ def scored_rows(
 def scored_lines(
     raw: Iterable[Line], reader: Reader, items: Any, score: Callable[..., dict[str, Any]], name: str
 ) -> Iterator[bytes]:
-    """The same as lines: what stands in a raw row's line already is not written anew."""
+    """The same as lines: what stands in a raw row's line already is not written anew, nor are equal scores."""
+    written: dict[str, bytes] = {}
     for _, line, scores in scored(raw, reader, items, score, name):
         body = line.rstrip(b"\r\n")
-        yield body[:-1] + b"," + evidence.row_bytes(scores)[1:] if scores else body + b"\n"
+        if not scores:
+            yield body + b"\n"
+            continue
+        key = repr(scores)
+        tail = written.get(key)
+        if tail is None:
+            tail = b"," + evidence.row_bytes(scores)[1:]
+            if len(written) < CACHED_PARSES:
+                written[key] = tail
+        yield body[:-1] + tail

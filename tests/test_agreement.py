@@ -986,5 +986,35 @@ class UndefinedTests(unittest.TestCase):
                 function([1, 2] if function is agreement.grade_agreement else ["A", "B"], ["A"])
 
 
+class ManySigns(unittest.TestCase):
+    """Tests over thousands of signs, against the exact ones that they stand in for."""
+
+    def test_the_floating_sum_is_the_exact_sign_test(self) -> None:
+        for n, last in ((1000, 500), (1000, 475), (1000, 50), (5000, 2400), (5000, 0)):
+            exact, found = agreement.sign_test(last, n - last), agreement.many_signs_p(n, last)
+            self.assertAlmostEqual(1.0, found / exact, 9, (n, last)) if exact > 1e-300 else self.assertGreater(found, 0)
+
+    def test_the_limit_for_many_questions_is_within_a_ten_thousandth_of_the_exact_p(self) -> None:
+        rng = random.Random(4)
+        for kinds in ((1, 2), (1, 2, 3, 4), (2, 4), (1, 1, 1, 4)):
+            sizes = sorted(rng.choice(kinds) for _ in range(500))
+            for share in (0.2, 1.0, 2.0, 3.0, 5.0):
+                observed = int(share * math.sqrt(sum(size * size for size in sizes)))
+                observed -= (observed - sum(sizes)) % (2 * math.gcd(*sizes))
+                exact = agreement.exact_flip_p(sizes, observed)
+                self.assertAlmostEqual(exact, agreement.many_flips_p(sizes, observed), delta=1e-4)
+
+    def test_clusters_of_one_size_get_the_sign_test_whatever_the_size(self) -> None:
+        for size in (1, 3):
+            found = agreement.sign_flip_test([size] * 30 + [-size] * 18 + [0] * 5)
+            self.assertEqual((agreement.sign_test(30, 18), 53, 48, True), tuple(found))
+            self.assertAlmostEqual(agreement.exact_flip_p([size] * 48, 12 * size), found.p)
+
+    def test_a_hundred_thousand_questions_take_no_time_to_speak_of(self) -> None:
+        found = agreement.sign_flip_test([1, 2, -1, -2, 1] * 20_000)
+        self.assertFalse(found.exact)
+        self.assertLess(0, found.p)
+
+
 if __name__ == "__main__":
     unittest.main()

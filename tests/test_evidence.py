@@ -1,0 +1,307 @@
+"""engine/evidence.py: fixtures are checked before anything is sent, files keep their bytes, a journal loses nothing."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+from pathlib import Path
+from typing import Any
+
+from rooms import ROOT, room
+
+evidence = room("evidence")
+PAIR = {"item_id": "p1", "split": "test", "text": "Say hi", "answer_a": "Hi", "answer_b": "Hello", "gold": "A"}
+
+
+def line(**changes: Any) -> bytes:
+    return json.dumps({**PAIR, **changes}).encode() + b"\n"
+
+
+def load(data: bytes) -> tuple[Any, list[str]]:
+    found: tuple[Any, list[str]] = evidence.load_items(data, "fixture.jsonl")
+    return found
+
+
+class Fixture(unittest.TestCase):
+    def refused(self, data: bytes, *words: str) -> str:
+        with self.assertRaises(evidence.EvidenceError) as caught:
+            load(data)
+        for word in words:
+            self.assertIn(word, str(caught.exception))
+        return str(caught.exception)
+
+    def test_half_a_surrogate_pair_is_taken_and_written_again(self) -> None:  # D01
+        items, _ = load(line(answer_a="Hi \ud83d"))
+        self.assertEqual("Hi \ud83d", items[0]["answer_a"])
+        self.assertEqual("Hi \ud83d", json.loads(evidence.row_bytes(items[0]))["answer_a"])
+
+    def test_a_nul_is_taken_with_a_warning_that_names_row_and_side(self) -> None:  # D02
+        items, warnings = load(line(answer_a="$12\0 to $18"))
+        self.assertEqual("$12\0 to $18", items[0]["answer_a"])
+        self.assertRegex(warnings[0], "p1.*answer_a.*U[+]0000")
+
+    def test_line_separators_inside_a_text_do_not_split_the_row(self) -> None:  # D03
+        odd = "one\u2028two\u2029three\x85four\x0bfive\x0csix\x1cseven"
+        data = (
+            json.dumps({**PAIR, "answer_a": odd}, ensure_ascii=False).encode().replace(b"\\u000b", b"\\u000b") + b"\n"
+        )
+        items, _ = load(data)
+        self.assertEqual((1, odd), (len(items), items[0]["answer_a"]))
+
+    def test_carriage_returns_and_blank_lines_between_rows_are_passed_over(self) -> None:  # D04
+        data = (
+            line() + b"\r\n" + line(item_id="p2", answer_a="a\r\nb").replace(b"\n", b"\r\n") + line(item_id="p3")[:-1]
+        )
+        items, _ = load(data)
+        self.assertEqual(["p1", "p2", "p3"], items.ids)
+        self.assertEqual("a\r\nb", items[1]["answer_a"])
+
+    def test_a_byte_order_mark_is_dropped_at_the_start_only(self) -> None:  # D05
+        items, _ = load(b"\xef\xbb\xbf" + line(answer_b="\ufeffHello"))
+        self.assertEqual("\ufeffHello", items[0]["answer_b"])
+
+    def test_bytes_that_are_not_utf_8_are_refused_with_line_and_byte(self) -> None:  # D07
+        self.refused(line() + line(item_id="p2").replace(b"Hi", b"it\x92s"), "line 2", "UTF-8", "0x92")
+
+    def test_two_rows_with_one_id_are_refused_with_both_lines(self) -> None:  # D08
+        self.refused(line() + b"\n" + line(), "'p1'", "line 1", "3")
+
+    def test_all_faulty_lines_are_listed_with_id_and_field(self) -> None:  # D10
+        data = line() + line(item_id="p2", answer_a=None) + line(item_id="p3").replace(b'"gold": "A"', b'"silver": 1')
+        text = self.refused(
+            data, "fixture.jsonl:2", "'p2'", "'answer_a'", "NoneType", "fixture.jsonl:3", "'gold' is missing"
+        )
+        self.assertEqual(2, len(text.split("\n")))
+
+    def test_only_the_first_twenty_problems_are_shown_in_full(self) -> None:
+        text = self.refused(b"".join(line(item_id=f"p{n}", gold="C") for n in range(30)))
+        self.assertEqual("… and 10 more problems", text.split("\n")[-1])
+
+    def test_an_empty_answer_is_taken_with_a_warning(self) -> None:  # D11
+        self.assertRegex(load(line(answer_b=""))[1][0], "p1.*answer_b is empty")
+
+    def test_a_text_that_looks_like_a_key_stays_as_it_is(self) -> None:  # D15
+        text = "risk-adjusted; export OPENAI_API_KEY=sk-example0123456789abcdef"
+        self.assertEqual(text, load(line(answer_a=text))[0][0]["answer_a"])
+
+    def test_every_wrong_field_is_refused_by_name(self) -> None:
+        cases = {
+            "split": "train", "gold": "a", "item_id": "", "text": 7, "category": 3, "cluster": ["x"],
+            "votes": "A", "model_a": 1,
+        }  # fmt: skip
+        for field, value in cases.items():
+            with self.subTest(field):
+                self.refused(line(**{field: value}), f"'{field}'")
+        self.refused(line(votes=[{"judge": "ann", "label": "a"}]), "votes[0]")
+
+    def test_what_is_no_strict_json_object_is_refused_with_its_line(self) -> None:
+        cases = (b"[1]", b'{"a": NaN}', b"{'a': 1}", b'{"item_id": "a", "item_id": "b"}', b"[" * 100_000, b"text")
+        for data in cases:
+            with self.subTest(data[:20]):
+                self.refused(line() + data + b"\n", "fixture.jsonl:2")
+
+    def test_an_empty_fixture_is_refused(self) -> None:
+        for data in (b"", b"\n \r\n", b"\xef\xbb\xbf\n"):
+            self.refused(data, "holds no items")
+
+    def test_limit_comes_before_shard_and_the_shards_are_a_partition(self) -> None:
+        data = b"".join(line(item_id=f"p{n}", split="dev" if n % 5 == 0 else "test") for n in range(50))
+        items, _ = load(data)
+        whole = evidence.select(items, "test", 21, None).ids
+        shards = [evidence.select(items, "test", 21, f"{n}/4").ids for n in range(1, 5)]
+        self.assertEqual(21, len(whole))
+        self.assertEqual(sorted(whole), sorted(sum(shards, [])))
+        self.assertEqual(whole[1::4], shards[1])
+
+
+class Bytes(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = Path(temporary.name)
+
+    def test_rows_have_fixed_bytes_and_any_gzip_reads_them(self) -> None:
+        rows = [{"n": n, "text": "é\u2028\x00"} for n in range(5000)]
+        path = self.folder / "rows.jsonl.gz"
+        digest = evidence.write_rows(str(path), rows)
+        data = gzip.decompress(path.read_bytes())
+        self.assertEqual(hashlib.sha256(data).hexdigest(), digest)
+        self.assertEqual(rows, list(evidence.read_rows(str(path))))
+        self.assertEqual(evidence.GZIP_HEADER, path.read_bytes()[:10])
+
+    def test_nan_is_never_written(self) -> None:
+        with self.assertRaises(ValueError):
+            evidence.row_bytes({"x": float("nan")})
+
+    def test_a_damaged_gzip_is_one_error_that_names_the_file(self) -> None:
+        path = self.folder / "rows.jsonl.gz"
+        evidence.write_rows(str(path), [{"n": n} for n in range(1000)])
+        sound = path.read_bytes()
+        for data in (sound[:-4], sound[:100], sound[:50] + b"\0" * 50 + sound[100:], b"no gzip", sound + b"x" * 20):
+            path.write_bytes(data)
+            with self.assertRaises(evidence.EvidenceError) as caught:
+                list(evidence.read_rows(str(path)))
+            self.assertIn("rows.jsonl.gz", str(caught.exception))
+
+    def test_a_failed_write_leaves_the_old_file_and_nothing_else(self) -> None:
+        path = self.folder / "kept"
+        evidence.write_atomic(str(path), b"old")
+
+        def pieces() -> Any:
+            yield b"new"
+            raise RuntimeError
+
+        with self.assertRaises(RuntimeError):
+            evidence.write_atomic(str(path), pieces())
+        self.assertEqual((b"old", ["kept"]), (path.read_bytes(), os.listdir(self.folder)))
+
+    def test_only_our_own_leftovers_of_a_killed_write_are_removed(self) -> None:
+        kept = ["manifest.json", "notes.tmp.1", "raw.jsonl.gz", "raw.jsonl.gz.tmp.x"]
+        for name in [*kept, "manifest.json.tmp.41", "raw.jsonl.gz.tmp.7"]:
+            (self.folder / name).touch()
+        evidence.drop_leftovers(str(self.folder))
+        self.assertEqual(kept, sorted(os.listdir(self.folder)))
+
+    def test_new_runs_never_share_a_folder(self) -> None:
+        folders = {evidence.new_run(str(self.folder), "slug", 1_800_000_000.0) for _ in range(5)}
+        self.assertEqual(5, len(folders))
+        for folder in folders:
+            self.assertRegex(os.path.basename(folder), r"^\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{6}Z$")
+
+    def test_a_time_is_written_in_utc_with_microseconds(self) -> None:
+        self.assertEqual("1970-01-01T00:00:00.000000Z", evidence.utc_stamp(0))
+        self.assertEqual("2027-01-15T08:00:01.000000Z", evidence.utc_stamp(1_800_000_000.9999999))
+
+    def test_what_is_no_run_is_said_to_be_none(self) -> None:
+        (self.folder / "empty").mkdir()
+        (self.folder / "other").mkdir()
+        (self.folder / "other" / "manifest.json").write_text('{"format": "x"}', encoding="utf-8")
+        for name, words in (("none", "no such run"), ("empty", "is missing"), ("other", "'format': expected")):
+            with self.assertRaisesRegex(evidence.EvidenceError, words):
+                evidence.read_manifest(str(self.folder / name))
+
+
+class Journal(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.path = os.path.join(temporary.name, "journal.jsonl")
+
+    def test_a_line_is_on_disk_when_append_returns(self) -> None:
+        journal = evidence.Journal(self.path)
+        for number in range(3):
+            offset = journal.append(b"line %d\n" % number)
+            self.assertEqual((7 * number, 7 * number + 7), (offset, os.path.getsize(self.path)))
+        journal.close()
+
+    def test_lines_of_many_threads_stand_whole_at_the_offsets_that_were_returned(self) -> None:
+        journal, offsets = evidence.Journal(self.path), {}
+
+        def work(name: int) -> None:
+            for number in range(50):
+                text = f"{name}-{number}-{'x' * (number % 7)}\n".encode()
+                offsets[text] = journal.append(text)
+
+        threads = [threading.Thread(target=work, args=(name,)) for name in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        journal.close()
+        data = Path(self.path).read_bytes()
+        self.assertEqual(400, data.count(b"\n"))
+        for text, offset in offsets.items():
+            self.assertEqual(text, data[offset : offset + len(text)])
+
+    def test_an_unfinished_last_line_is_dropped_and_no_other(self) -> None:
+        for tail in (b'{"half', b"x" * 200_000, b""):
+            Path(self.path).write_bytes(b"one\ntwo\n" + tail)
+            self.assertEqual(len(tail), evidence.drop_torn_tail(self.path))
+            self.assertEqual(b"one\ntwo\n", Path(self.path).read_bytes())
+        Path(self.path).write_bytes(b"torn from the start")
+        evidence.drop_torn_tail(self.path)
+        self.assertEqual(b"", Path(self.path).read_bytes())
+
+    def test_after_a_failed_write_nothing_more_is_taken(self) -> None:
+        journal = evidence.Journal(self.path)
+        journal.append(b"one\n")
+        write = journal.write
+
+        def full(data: bytes) -> None:
+            os.write(journal.descriptor, data[:2])
+            raise OSError(errno.ENOSPC, "no space left")
+
+        journal.write = full
+        with self.assertRaises(OSError):
+            journal.append(b"two\n")
+        journal.write = write
+        with self.assertRaises(OSError):
+            journal.append(b"three\n")
+        with self.assertRaises(OSError):
+            journal.close()
+        self.assertEqual(b"one\ntw", Path(self.path).read_bytes())
+
+    def test_a_late_worker_cannot_write_into_a_file_that_took_the_closed_one_s_place(self) -> None:
+        journal = evidence.Journal(self.path)
+        journal.close()
+        with open(self.path + ".other", "wb") as other:  # gets the number that was freed
+            with self.assertRaises(OSError):
+                journal.append(b"late\n")
+            self.assertEqual(0, os.fstat(other.fileno()).st_size)
+
+
+HOLD = """
+import sys, types
+module = types.ModuleType("evidence")
+sys.modules["evidence"] = module
+exec(compile(open(sys.argv[1], "rb").read(), sys.argv[1], "exec"), module.__dict__)
+with module.Lock(sys.argv[2]):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+class Locks(unittest.TestCase):
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.folder = temporary.name
+
+    def holder(self) -> subprocess.Popen[str]:
+        """Another process that holds the lock until its input ends."""
+        words = [sys.executable, "-I", "-c", HOLD, str(ROOT / "engine" / "evidence.py"), self.folder]
+        process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8")
+        assert process.stdout is not None
+        self.assertEqual("held\n", process.stdout.readline())
+        return process
+
+    def test_a_second_process_is_refused_and_told_who_holds_the_run(self) -> None:
+        process = self.holder()
+        with self.assertRaises(evidence.InUse) as caught, evidence.Lock(self.folder):
+            pass
+        self.assertIn(f"in use by process {process.pid} on ", str(caught.exception))
+        process.communicate("")
+        with evidence.Lock(self.folder):
+            self.assertTrue(re.match(rf"process {os.getpid()} on ", Path(self.folder, "lock").read_text("utf-8")))
+        self.assertEqual([], os.listdir(self.folder))
+
+    def test_a_lock_left_by_a_killed_process_does_not_block(self) -> None:
+        process = self.holder()
+        process.kill()
+        process.communicate()
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "lock")))
+        with evidence.Lock(self.folder):
+            pass
+
+
+if __name__ == "__main__":
+    unittest.main()
