@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import json
 import os
 import re
 import shutil
@@ -9,12 +11,16 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import mtbench_release as made
-from test_mt_bench_run import HAVE_SHARED, RECORDED, RELEASE, copy_toolkit
+from test_mt_bench_run import copy_toolkit
 
+RELEASE = ("items.jsonl", "questions.jsonl", "reference_answers_gpt4.jsonl", "judge_prompts.jsonl")
+RECORDED = os.path.join(made.SHARED, "replies_gpt4_pair.jsonl")
+HAVE_SHARED = all(os.path.exists(os.path.join(made.SHARED, name)) for name in (*RELEASE, RECORDED))
 findings = made.module(os.path.join(made.ROOT, "evals", "mt-bench", "findings.py"), "mtbench_findings")
 with open(os.path.join(made.ROOT, "FINDINGS.md"), encoding="utf-8", newline="\n") as stream:
     TEXT = stream.read()
@@ -110,31 +116,65 @@ class Claims(unittest.TestCase):
 
 @unittest.skipUnless(HAVE_SHARED, "the public release is not there: ../shared/data/mt_bench")
 class Recomputed(unittest.TestCase):
+    """The release, GPT-4's recorded replies and the figures, by the commands a reader would use."""
+
+    folder: str
+    out: str
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        scratch = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(scratch.cleanup)
+        cls.folder = scratch.name
+        copy_toolkit(cls.folder)
+        shutil.copy(os.path.join(made.ROOT, "FINDINGS.md"), cls.folder)
+        items, *prompts = (os.path.join(made.SHARED, name) for name in RELEASE)
+        for turn in ("1", "2"):
+            cls.script("mt-bench/build.py", "--from", items, "--prompts", *prompts, "--turn", turn)
+        cls.script("mt-bench-100/build.py")
+        given = ("--out", os.path.join(cls.folder, "runs"), "--bootstrap", "500", "--slack", "0.1")
+        cls.out = cls.script("mt-bench/findings.py", RECORDED, *given)
+
+    @classmethod
+    def script(cls, name: str, *arguments: str) -> str:
+        command = [sys.executable, "-I", os.path.join(cls.folder, "evals", name), *arguments]
+        done = subprocess.run(command, cwd=tempfile.gettempdir(), capture_output=True)
+        out = done.stdout.decode("utf-8")
+        if done.returncode:
+            wrong = [line for line in out.split("\n") if ": does not; it is" in line]
+            raise AssertionError("\n".join([f"{name}: exit {done.returncode}", *wrong, done.stderr.decode("utf-8")]))
+        return out
+
+    def summary(self, name: str) -> Any:
+        """The summary of the run with both arms."""
+        (path,) = glob.glob(os.path.join(self.folder, "runs", name, "*", "*", "summary.json"))
+        with open(path, encoding="utf-8") as stream:
+            return json.load(stream)
+
     def test_every_figure_comes_out_of_runs_made_anew(self) -> None:
         """Counts and values to the digit; the ends of intervals, from fewer resamples, within a tenth of the width."""
-        with tempfile.TemporaryDirectory() as folder:
-            copy_toolkit(folder)
-            shutil.copy(os.path.join(made.ROOT, "FINDINGS.md"), folder)
-            items, *prompts = (os.path.join(made.SHARED, name) for name in RELEASE)
-            for turn in ("1", "2"):
-                self.run_script(
-                    folder, "build.py", "--from", items, "--prompts", *prompts, "--turn", turn, evaluation="mt-bench"
-                )
-            self.run_script(folder, "build.py", evaluation="mt-bench-100")
-            out = self.run_script(
-                *(folder, "findings.py", RECORDED, "--out", os.path.join(folder, "runs")),
-                *("--bootstrap", "300", "--slack", "0.1"),
-                evaluation="mt-bench",
-            )
-            self.assertIn(f"{len(CLAIMS)} of {len(CLAIMS)} figures come out", out)
+        self.assertIn(f"{len(CLAIMS)} of {len(CLAIMS)} figures come out", self.out)
 
-    def run_script(self, folder: str, script: str, *arguments: str, evaluation: str) -> str:
-        path = os.path.join(folder, "evals", evaluation, script)
-        done = subprocess.run([sys.executable, "-I", path, *arguments], cwd=tempfile.gettempdir(), capture_output=True)
-        out = done.stdout.decode("utf-8")
-        wrong = [line for line in out.split("\n") if ": does not; it is" in line]
-        self.assertEqual((done.returncode, wrong), (0, []), done.stderr.decode("utf-8")[-2000:])
-        return out
+    def test_gpt_4_comes_out_as_published_on_both_turns(self) -> None:
+        published = {
+            "turn-1": {"S1": ((886, 1343), (454, 721)), "S2": ((726, 859), (388, 479))},
+            "turn-2": {"S1": ((871, 1325), (471, 707)), "S2": ((731, 867), (388, 474))},
+        }
+        changed = invalid = 0
+        for turn, expected in published.items():
+            result = self.summary(turn)
+            setups = result["tables"]["figures"]["setups"][findings.ARM]
+            found = {
+                setup: tuple((shown[who]["k"], shown[who]["n"]) for who in ("judge", "people"))
+                for setup, shown in setups.items()
+            }
+            self.assertEqual(found, expected)
+            position = result["position"][findings.ARM]
+            changed += position["n"] - position["consistent"]
+            invalid += result["arms"][findings.ARM]["counts"]["invalid"]
+        self.assertEqual((changed, invalid), (292, 2))
+        first = self.summary("turn-1")
+        self.assertEqual((first["items"], first["no_consensus"], first["human"]["votes"]), (910, 105, 1689))
 
 
 if __name__ == "__main__":
