@@ -1293,8 +1293,13 @@ class Resampler:
             result[key] = estimate(value, reason, n, n_units, values, knife, self.level)
         return result
 
-    def by_group(self, keys: Iterable[Key], *, bca: bool = False) -> dict[Hashable, dict[Key, Estimate]]:
-        """Group -> estimates of the items registered under it, each group with a random stream of its own."""
+    def by_group(
+        self, keys: Iterable[Key], *, bca: bool = False, n_resamples: int | None = None
+    ) -> dict[Hashable, dict[Key, Estimate]]:
+        """Group -> estimates of the items registered under it, each group with a random stream of its own.
+
+        n_resamples: for tables with many groups; None = as many as for the whole.
+        """
         members: defaultdict[Hashable, list[Item]] = defaultdict(list)
         for item in self.items:
             for group in item.groups:
@@ -1305,7 +1310,7 @@ class Resampler:
             part = Resampler(
                 seed=self.seed,
                 name=f"{self.name}:{group}",
-                n_resamples=self.n_resamples,
+                n_resamples=n_resamples or self.n_resamples,
                 level=self.level,
                 q=self.q,
             )
