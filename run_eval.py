@@ -38,6 +38,24 @@ PINS = {
 OWN_FILES = {"fixture.jsonl": "fixture", "recipe.py": "recipe", "check.py": "check"}
 
 
+GATE_HELP = (
+    "e.g. 'kappa>=0.6 @95', 'JUDGE:agreement>0.5', 'ONE vs OTHER:kappa>0 @95': an exit code of 0, 1 or 4. Metrics: "
+    "kappa, agreement, ac1, position_consistency (or consistent), valid_output (or valid), length_excess, and by the "
+    "rule that does not lead kappa_original, agreement_original (or …_both); of scored numbers mean and its like"
+)
+MODES = (
+    *("demo", "plan", "generate", "resume", "rescore", "import_replies", "prune", "receipt", "merge", "verify"),
+    *("diff", "probe", "export_batch", "import_batch", "freeze"),
+)
+# What --resume takes besides its run: the rest was settled when the run was started.
+WITH_RESUME = (
+    *("folder", "resume", "key_env", "key_file", "price", "rpm", "concurrency", "by_item", "timeout", "quiet"),
+    *("max_usd", "max_requests", "max_minutes"),
+)
+OF_CUSTOM = ("key_env", "price", "api_format", "output_mode", "strict", "omit", "rename", "extra_body")
+OF_RESULT = ("by", "bootstrap", "seed", "level", "gate", "bca", "disagreements")
+
+
 class PinError(Exception):
     """A file is missing or differs from its pin; the text names every such file, expected and got."""
 
@@ -168,6 +186,15 @@ def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, An
     return lines
 
 
+def freeze_command(folder: str) -> str:
+    """The command that pins an evaluation; it names the folder unless it is this one."""
+    import os
+    import shlex
+
+    elsewhere = os.path.realpath(folder) != os.path.realpath(home())
+    return f"python3 -I run_eval.py {shlex.quote(os.path.relpath(folder)) + ' ' if elsewhere else ''}--freeze"
+
+
 def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
     """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not.
 
@@ -177,7 +204,7 @@ def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], d
     inputs = read_inputs(folder, config, skip_unbuilt)
     problems = pin_problems(inputs, config)
     if problems:
-        problems.append("hint: undo the change, or pin it with: python3 -I run_eval.py --freeze")
+        problems.append(f"hint: undo the change, or pin it with: {freeze_command(folder)}")
         raise PinError("\n".join(problems))
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
@@ -232,6 +259,29 @@ def lock_offline(children: bool = False) -> None:
 # === Freeze ===
 
 
+def refuse_broken(folder: str) -> None:
+    """Refuse to pin what no run could use: settings, pairs, or code that is no Python.
+
+    Raises: PinError naming file, line and field.
+    """
+    import os
+
+    config, _ = read_config(folder)
+    places = {name: os.path.join(home(), "engine", f"{name}.py") for name in ("evidence", "evaluation")}
+    evidence, evaluations = (load(path, name) for name, path in places.items())
+    try:
+        evaluations.check_config(config, os.path.join(folder, "eval.json"))
+        for plain, (path, data, _) in read_inputs(folder, config, skip_unbuilt=True).items():
+            if plain == "fixture.jsonl":
+                evidence.load_items(data, path)
+            elif plain.endswith(".py") and not plain.startswith("engine/"):
+                compile(data, path, "exec")
+    except (evidence.EvidenceError, evaluations.SettingError) as error:
+        raise PinError(f"{error}\nhint: nothing was pinned; mend it and freeze again") from None
+    except (SyntaxError, ValueError) as error:
+        raise PinError(f"{path}: no Python: {error}\nhint: nothing was pinned; mend it and freeze again") from None
+
+
 def freeze_config(folder: str) -> list[str]:
     """Write today's hashes into eval.json, everything else untouched; returns what changed, one line each."""
     import hashlib
@@ -273,13 +323,14 @@ def build_parser() -> Any:
 
     parser = argparse.ArgumentParser(
         prog="run_eval.py",
+        usage="run_eval.py [DIR] MODE [options]; --help lists them",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     parser.set_defaults(git_history=None)  # read before the lock, by the modes that look for the freeze
     parser.add_argument("folder", nargs="?", metavar="DIR", help="evaluation folder (default: this script's)")
-    mode = parser.add_argument_group("modes (one of them)").add_mutually_exclusive_group(required=True)
+    mode = parser.add_argument_group("modes (one of them)").add_mutually_exclusive_group()
     mode.add_argument(
         "--demo", action="store_true", help="the controls over the fixture, with result and page; offline"
     )
@@ -311,11 +362,13 @@ def build_parser() -> Any:
 
 def add_selection(group: Any) -> None:
     group.add_argument("--arms", metavar="A,B", help="judges by name from eval.json, or custom")
-    group.add_argument("--split", choices=("dev", "test"), default="test")
+    group.add_argument("--split", choices=("dev", "test"), help="(default: test)")
     group.add_argument("--limit", type=whole, metavar="N", help="the first N pairs of the split")
     group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
-    group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
+    group.add_argument(
+        "--arm-label", metavar="NAME", help="what the judge of --import-replies or --arms custom is called (custom)"
+    )
     group.add_argument("--run", metavar="RUN", help="the run of --import-batch, or an existing one for --export-batch")
     group.add_argument("--batch-url", metavar="PATH", help="with --export-batch: what each line names as its url")
     group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
@@ -327,7 +380,7 @@ def add_custom_arm(group: Any) -> None:
     group.add_argument(
         "--key-env", metavar="VAR", help="environment variable that holds the key (none: no key is sent)"
     )
-    group.add_argument("--api-format", choices=("openai", "anthropic", "responses"), default="openai")
+    group.add_argument("--api-format", choices=("openai", "anthropic", "responses"), help="(default: openai)")
     group.add_argument("--output-mode", choices=("tool", "required", "json_schema", "json_object", "text"))
     group.add_argument("--strict", action="store_true", help="ask for strict schema following in the tool")
     group.add_argument("--omit", metavar="FIELDS", help="request fields to leave out, e.g. reasoning_effort")
@@ -342,7 +395,7 @@ def add_limits(group: Any) -> None:
     group.add_argument(
         "--by-item", action="store_true", help="send an item's repeats one after the other (prompt caches)"
     )
-    group.add_argument("--max-usd", type=positive, metavar="X", help="stop before this cost is passed")
+    group.add_argument("--max-usd", type=positive, metavar="X", help="stop before this cost is passed (needs prices)")
     group.add_argument("--max-requests", type=whole, metavar="N")
     group.add_argument("--max-minutes", type=positive, metavar="X")
     group.add_argument("--timeout", type=positive, metavar="S", help="seconds for one whole call")
@@ -357,7 +410,7 @@ def add_output(group: Any) -> None:
     group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
     group.add_argument("--level", type=percent, metavar="P", help="of the intervals, e.g. 90 (default: as frozen)")
-    group.add_argument("--gate", metavar="G", action="append", help="e.g. 'kappa>=0.6 @95': an exit code of 0, 1 or 4")
+    group.add_argument("--gate", metavar="G", action="append", help=GATE_HELP)
     group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
     group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
     group.add_argument(
@@ -376,39 +429,71 @@ def add_evidence(group: Any) -> None:
         "--merge-baseline", metavar="RUN", nargs="+", help="with --receipt: join these runs to it, on the same pins"
     )
     group.add_argument(
-        "--expect", metavar="FIGURE=N", action="append", help="with --verify: a quoted figure, e.g. kappa=0.6154"
+        "--expect",
+        metavar="FIGURE=N",
+        action="append",
+        help="with --verify: a quoted figure, e.g. kappa=0.6154; of several judges JUDGE.kappa=0.6154",
     )
     group.add_argument(
         "--run-pinned-code", action="store_true", help="with --verify: also execute the receipt's own recipe and check"
     )
 
 
-def whole(text: str) -> int:
-    """A whole number from 1 up, for argparse."""
-    value = int(text)
-    if value < 1:
-        raise ValueError
-    return value
+def in_range(text: str, kind: Any, good: Any, expected: str) -> Any:
+    """A number, for argparse; what it is not is said in words."""
+    import argparse
+
+    try:
+        value = kind(text)
+        if good(value):
+            return value
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"expected {expected}, got {text!r}")
 
 
-def positive(text: str) -> float:
-    """A finite number above 0, for argparse."""
-    value = float(text)
-    if not 0 < value < 1e12:
-        raise ValueError
-    return value
+def whole(text: str) -> Any:
+    return in_range(text, int, lambda value: value >= 1, "a whole number from 1")
 
 
-def percent(text: str) -> float:
-    """A percentage above 0 and below 100, for argparse."""
-    value = float(text)
-    if not 0 < value < 100:
-        raise ValueError
-    return value
+def positive(text: str) -> Any:
+    return in_range(text, float, lambda value: 0 < value < 1e12, "a number above 0")
+
+
+def percent(text: str) -> Any:
+    return in_range(text, float, lambda value: 0 < value < 100, "a percentage above 0 and below 100")
+
+
+def given(parser: Any, options: Any) -> list[str]:
+    """The names of the options that the command line sets."""
+    return [name for name, value in vars(options).items() if value != parser.get_default(name)]
+
+
+def flags(names: list[str]) -> str:
+    return ", ".join("--" + name.replace("_", "-") for name in names)
+
+
+def check_flags(parser: Any, options: Any) -> None:
+    """Refuse a flag that would have no effect: whoever gives it expects one."""
+    names = given(parser, options)
+    idle = [name for name in names if name not in WITH_RESUME]
+    if options.resume and idle:
+        parser.error(f"{flags(idle)}: no effect with --resume, which asks what the run was started with")
+    idle = [name for name in names if name in OF_RESULT]
+    if idle and not (options.rescore or options.demo):
+        parser.error(f"{flags(idle)}: only with --rescore RUN or --demo, which show a result")
+    custom = options.arms is not None and "custom" in options.arms.split(",")
+    idle = [name for name in names if name in OF_CUSTOM and not (name == "output_mode" and options.import_replies)]
+    if idle and not (custom or options.resume):
+        parser.error(f"{flags(idle)}: only with --arms custom; what eval.json says of its own arms is changed there")
 
 
 def check_options(parser: Any, options: Any) -> None:
-    """Rules between flags; each ends with exit 2."""
+    """Rules between flags, each of which ends with exit 2; fills in what depends on them."""
+    if not any(name in given(parser, options) for name in MODES):
+        parser.error("expected a mode, e.g. --demo or --plan")
+    check_flags(parser, options)
+    options.split = options.split or "test"
     custom = options.arms is not None and "custom" in options.arms.split(",")
     if custom and not (options.base_url and options.model):
         parser.error("--arms custom needs --base-url and --model")
@@ -424,8 +509,10 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("--run goes with --export-batch or --import-batch")
     if options.batch_url and not options.export_batch:
         parser.error("--batch-url goes with --export-batch")
-    if bool(options.import_replies) != bool(options.arm_label):
-        parser.error("--import-replies FILE and --arm-label NAME go together")
+    if options.import_replies and not options.arm_label:
+        parser.error("--import-replies FILE needs --arm-label NAME, what the recorded judge is called")
+    if options.arm_label is not None and not (options.import_replies or custom):
+        parser.error("--arm-label goes with --import-replies FILE or --arms custom")
     if options.report and not (options.rescore or options.demo):
         parser.error("--report goes with --rescore RUN (--demo writes the page always)")
     if options.all and not options.freeze:
@@ -550,6 +637,8 @@ def freeze(folders: list[str], options: Any) -> int:
     """Pin the inputs of some evaluations; refuses while a run on the old pins is incomplete."""
     import os
 
+    for folder in folders:
+        refuse_broken(folder)
     for folder in folders:
         config, _ = read_config(folder)
         waiting = [] if options.force else incomplete_runs(options.out, str(config.get("slug")))

@@ -16,6 +16,7 @@ from typing import Any
 
 import batch
 import client
+import commands
 import controls
 import evaluation as evaluations
 import evidence
@@ -36,9 +37,7 @@ SHOWN_LINES = 5  # unreadable lines of a file that are named one by one
 
 def open_run(evaluation: evaluations.Evaluation, folder: str) -> dict[str, Any]:
     """The manifest of an incomplete run of this evaluation on unchanged inputs. Raises: SettingError, EvidenceError."""
-    manifest = evidence.read_manifest(folder)
-    if manifest["slug"] != evaluation.slug:
-        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
+    manifest = modes.own_manifest(evaluation, folder, "--run")
     if manifest["status"] == "complete":
         raise evaluations.SettingError(f"{folder}: the run is complete; every request has its reply")
     changed = modes.changed_inputs(manifest, evaluation)
@@ -160,7 +159,7 @@ def exported_arms(runs: dict[str, generate.ArmRun], options: Any) -> list[genera
     wanted = options.arms.split(",") if options.arms else list(runs)
     unknown = [name for name in wanted if name not in runs]
     if unknown:
-        raise evaluations.SettingError(f"--arms: the run has no arm {unknown[0]!r}; it has {', '.join(runs)}")
+        raise evaluations.UsageError(f"--arms: the run has no arm {unknown[0]!r}; it has {', '.join(runs)}")
     chosen = [runs[name] for name in wanted if not runs[name].arm.control]
     if not chosen:
         raise evaluations.SettingError("no arm that asks a model: controls need no batch")
@@ -198,7 +197,7 @@ def main_export_batch(evaluation: evaluations.Evaluation, options: Any) -> int:
 
 
 def again(evaluation: evaluations.Evaluation, folder: str) -> str:
-    return modes.command(evaluation, "--import-batch RESULTS… --run", folder)
+    return commands.command(evaluation.folder, "--import-batch RESULTS… --run", folder)
 
 
 # === Import ===
@@ -307,10 +306,12 @@ def settle(
     missing, failed = (sum(run.progress.counts[state] for run in runs.values()) for state in (0, generate.FAILED))
     if not missing and not failed:
         generate.finish(folder, manifest, items, runs, time.time())
-        modes.say("hint: see the result with: " + modes.command(evaluation, "--rescore", folder))
+        modes.say("hint: see the result with: " + commands.command(evaluation.folder, "--rescore", folder))
         return 0
     modes.error(f"{folder}: {missing} replies missing, {failed} failed; the run is not complete")
     modes.say(f"hint: more results: {again(evaluation, folder)}")
-    modes.say(f"hint: or a batch of the rest: {modes.command(evaluation, '--export-batch FILE --run', folder)}")
-    modes.say(f"hint: or ask the rest directly: {modes.command(evaluation, '--resume', folder)}")
+    modes.say(
+        f"hint: or a batch of the rest: {commands.command(evaluation.folder, '--export-batch FILE --run', folder)}"
+    )
+    modes.say(f"hint: or ask the rest directly: {commands.command(evaluation.folder, '--resume', folder)}")
     return 3

@@ -145,6 +145,7 @@ def callers_of(arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, 
 
     Raises: SettingError, NotComplete.
     """
+    calling.refuse_unpriced(arms, options)
     config, stop, meter = evaluation.config, threading.Event(), generate.Meter(options.max_requests)
     found = arm_keys(arms, options.key_file, dict(os.environ))
     refuse_keys_in(evaluation.inputs, found)

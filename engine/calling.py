@@ -38,7 +38,7 @@ def price_of(text: str) -> dict[str, float]:
     try:
         fresh, cached, output = (float(part) for part in text.split(","))
     except ValueError:
-        raise evaluations.SettingError(f"--price: expected IN,CACHED,OUT in US dollars, got {text!r}") from None
+        raise evaluations.UsageError(f"--price: expected IN,CACHED,OUT in US dollars, got {text!r}") from None
     return {"input": fresh, "cached": cached, "output": output}
 
 
@@ -50,11 +50,26 @@ def quirks_of(options: Any) -> dict[str, Any]:
     if options.rename:
         settings["rename"] = dict(pair.partition("=")[::2] for pair in options.rename)
     if options.extra_body:
-        extra = evidence.parse_json(options.extra_body.encode("utf-8"), "--extra-body")
+        try:
+            extra = evidence.parse_json(options.extra_body.encode("utf-8"), "--extra-body")
+        except evidence.EvidenceError as problem:
+            raise evaluations.UsageError(str(problem)) from None
         if not isinstance(extra, dict):
-            raise evaluations.SettingError(f"--extra-body: expected a JSON object, got {options.extra_body[:60]!r}")
+            raise evaluations.UsageError(f"--extra-body: expected a JSON object, got {options.extra_body[:60]!r}")
         settings["extra_body"] = extra
     return settings
+
+
+def refuse_unpriced(arms: list[evaluations.Arm], options: Any) -> None:
+    """A limit in dollars needs the price of every arm that asks a model. Raises: UsageError."""
+    unpriced = [arm for arm in arms if not arm.control and arm.settings.get("price_usd_per_mtok") is None]
+    if options.max_usd is None or not unpriced:
+        return
+    arm = unpriced[0]
+    how = '"price_usd_per_mtok" of the arm in eval.json' if arm.frozen else "--price IN,CACHED,OUT"
+    raise evaluations.UsageError(
+        f"--max-usd {options.max_usd:g}: the price of arm {arm.name} is unknown, so nothing could stop it; give {how}"
+    )
 
 
 # === Keys ===
@@ -158,7 +173,7 @@ def wait(
     voice: messages.Voice,
 ) -> None:
     """Until all workers are done, showing progress; after a signal no longer than the grace time."""
-    shown = plan.ProgressLine(sys.stderr, time.monotonic, quiet=options.quiet)
+    shown = plan.ProgressLine(sys.stderr, time.monotonic, options.quiet, work.started, work.done_before)
     deadline: float | None = None
     while any(thread.is_alive() for thread in threads):
         for thread in threads:

@@ -8,6 +8,7 @@ is gold, who was right more often (exact McNemar, or by question). Reads runs an
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import re
@@ -18,7 +19,9 @@ from typing import Any
 import agreement
 import audit
 import evaluation as evaluations
+import evidence
 import foreign
+import rows
 import summary as summaries
 import tables
 import verdicts
@@ -128,6 +131,28 @@ def setting_differences(first: dict[str, Any], second: dict[str, Any]) -> list[d
     return found
 
 
+# === Replies ===
+
+
+def reply_marks(side: Side, name: str) -> dict[tuple[str, int, str], bytes]:
+    """(item, repeat from the side's first, order) -> a mark of the reply and all that was kept of its call."""
+    marks = {}
+    first = side.repeats()[0]
+    for _, _, row in side.opened.folder.rows("raw.jsonl.gz"):
+        if not rows.row_problems(row, evaluations.ORDERS) and row["arm"] == name and row["repeat"] in side.repeats():
+            for order, kept in row["replies"].items():
+                mark = hashlib.blake2b(evidence.canonical(kept), digest_size=8).digest()
+                marks[row["item_id"], row["repeat"] - first, order] = mark
+    return marks
+
+
+def same_replies(first: Side, second: Side, arms: tuple[str, str]) -> dict[str, int]:
+    """How many replies of both sides are one and the same, of those that both have: a copy proves nothing anew."""
+    one, other = reply_marks(first, arms[0]), reply_marks(second, arms[1])
+    both = [key for key in one if key in other]
+    return {"k": sum(one[key] == other[key] for key in both), "n": len(both)}
+
+
 # === Decisions ===
 
 
@@ -192,6 +217,7 @@ class Compared:
     def result(self) -> dict[str, Any]:
         """Everything that is known of these two arms."""
         one, other = deciding(self.first, self.arms[0]), deciding(self.second, self.arms[1])
+        same = same_replies(self.first, self.second, self.arms) if one == other else None
         hashes = [side.opened.manifest["config_hash"][arm] for side, arm in zip((self.first, self.second), self.arms)]
         raw = agreement.raw_agreement(self.labels[0], self.labels[1])
         span = agreement.wilson(raw.k, raw.n) if raw.n else None
@@ -201,6 +227,7 @@ class Compared:
             "b": self.arms[1],
             "config_hash": hashes,
             "same_config": hashes[0] == hashes[1],
+            "same_replies": same,
             "settings": setting_differences(one, other),
             "beside": setting_differences(beside(self.first), beside(self.second)),
             "pairs": len(self.places),
@@ -256,8 +283,15 @@ def compare(first: Side, second: Side, asked: list[str] | None) -> dict[str, Any
 
 
 def setting_lines(part: dict[str, Any]) -> Iterator[str]:
+    same = part["same_replies"] or {"k": 0, "n": 0}
     if part["same_config"]:
-        yield f"same config hash {part['config_hash'][0][:16]}…: the second is a reproduction of the first"
+        text = f"same config hash {part['config_hash'][0][:16]}…: "
+        if same["k"] == 0:
+            yield text + "the second is a reproduction of the first"
+        elif same["k"] == same["n"]:
+            yield text + f"the same {same['n']} replies on both sides, down to their times; nothing was reproduced"
+        else:
+            yield text + f"{same['k']} of {same['n']} replies are the same on both sides, the others a reproduction"
     else:
         yield f"different config hashes {part['config_hash'][0][:16]}… and {part['config_hash'][1][:16]}…:"
     for found in part["settings"]:

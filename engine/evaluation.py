@@ -18,6 +18,7 @@ import evidence
 # === Constants ===
 
 SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,59}")
 ORDERS = ("original", "swapped")
 AGGREGATIONS = ("majority_label", "median")
 DECISIONS = ("both", "original")
@@ -59,6 +60,18 @@ SCORING_FILES = ("eval.json", "check.py", "agreement.py", "client.py", "run_eval
 
 class SettingError(Exception):
     """A setting that is not what it has to be; the text names file, field, expected and got."""
+
+    exit_code = 3
+
+    def __init__(self, text: str, hint: str | None = None) -> None:
+        super().__init__(text)
+        self.hint = hint
+
+
+class UsageError(SettingError):
+    """The same for a word of the command line."""
+
+    exit_code = 2
 
 
 # === Records ===
@@ -251,22 +264,44 @@ def oddity_lines(found: Sequence[evidence.Oddity], known: dict[str, int]) -> tup
 # === Choose arms ===
 
 
-def choose_arms(config: dict[str, Any], wanted: list[str], custom: dict[str, Any] | None) -> list[Arm]:
-    """The arms named on the command line, in that order. Raises: SettingError."""
+def label_problem(label: str) -> str | None:
+    """What keeps a text from being a judge's name in rows, tables, gates and file names; None when nothing does."""
+    if not LABEL.fullmatch(label):
+        return f"expected letters, digits and . _ + @ -, at most 60 of them, got {label!r}"
+    return "names with control- are those of the controls" if label.startswith("control-") else None
+
+
+def custom_name(config: dict[str, Any], label: str | None) -> str:
+    """What the judge of the command line is called: its label, else custom. Raises: UsageError."""
+    if label is None:
+        return "custom"
+    problem = label_problem(label)
+    if label in config["arms"]:
+        problem = "eval.json lists an arm of this name"
+    if problem:
+        raise UsageError(f"--arm-label {label}: {problem}")
+    return label
+
+
+def choose_arms(
+    config: dict[str, Any], wanted: list[str], custom: dict[str, Any] | None, label: str | None = None
+) -> list[Arm]:
+    """The arms named on the command line, in that order. label: what the custom one is called. Raises: UsageError."""
     known = config["arms"]
     if len(set(wanted)) < len(wanted):
-        raise SettingError(f"--arms: an arm stands twice in {','.join(wanted)}")
+        raise UsageError(f"--arms: an arm stands twice in {','.join(wanted)}")
     arms = []
     for name in wanted:
         if name == "custom":
             if custom is None:
-                raise SettingError("--arms custom needs --base-url and --model")
-            check_arm("custom", custom, "command line")
-            arms.append(Arm("custom", custom, frozen=False))
+                raise UsageError("--arms custom needs --base-url and --model")
+            called = custom_name(config, label)
+            check_arm(called, custom, "command line")
+            arms.append(Arm(called, custom, frozen=False))
         elif name in known:
             arms.append(Arm(name, known[name]))
         else:
-            raise SettingError(f"--arms: unknown arm {name!r}; eval.json lists {', '.join(known)}, and custom")
+            raise UsageError(f"--arms: unknown arm {name!r}; eval.json lists {', '.join(known)}, and custom")
     return arms
 
 

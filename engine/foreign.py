@@ -151,6 +151,7 @@ class Folder:
         self.path = path
         self.files: dict[str, int] = {}  # name with '/' -> bytes
         self.problems: list[str] = []
+        self.full = False  # more files than are listed
         if not os.path.isdir(path):
             raise ForeignError(f"{shown(path)}: no such folder")
         self.list("", 0)
@@ -172,6 +173,8 @@ class Folder:
             if entry.is_symlink():
                 self.problems.append(f"{shown(name)}: is a link; links are not followed")
             elif entry.is_dir(follow_symlinks=False):
+                if self.full:
+                    return
                 if level >= MAX_LEVELS:
                     self.problems.append(f"{shown(name)}: folders are nested more than {MAX_LEVELS} deep")
                 else:
@@ -179,7 +182,8 @@ class Folder:
             elif not entry.is_file(follow_symlinks=False):
                 self.problems.append(f"{shown(name)}: is no regular file")
             elif len(self.files) >= MAX_FILES:
-                self.problems.append(f"more than {MAX_FILES} files")
+                self.problems += [] if self.full else [f"more than {MAX_FILES} files"]
+                self.full = True
                 return
             else:
                 self.files[name] = entry.stat(follow_symlinks=False).st_size

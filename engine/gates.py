@@ -5,14 +5,15 @@
     'pareto:valid_output>=0.99'    one judge
     'pareto vs baseline:kappa>0 @95'    the difference of two judges
 
-An undefined figure never passes: without an interval asked for it fails, with one it is inconclusive. Pure.
+Metrics are named as in summary.json; the tables' column words are taken too (consistent, valid). An undefined figure
+never passes: without an interval asked for it fails, with one it is inconclusive. Pure.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import agreement
@@ -20,7 +21,7 @@ import agreement
 # === Constants ===
 
 GATE = re.compile(
-    r"(?:(?P<who>[^:]+?)\s*:\s*)?(?P<metric>[a-z][a-z0-9_]*)\s*(?P<sign>>=|<=|>|<)\s*"
+    r"(?:(?P<who>[^:]+?)\s*:\s*)?(?P<metric>[A-Za-z][A-Za-z0-9_]*)\s*(?P<sign>>=|<=|>|<)\s*"
     r"(?P<threshold>-?\d+(?:\.\d+)?)(?:\s*@\s*(?P<level>\d+(?:\.\d+)?)%?)?"
 )
 SIGNS: dict[str, Callable[[float, float], bool]] = {
@@ -29,12 +30,15 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
     ">": operator.gt,
     "<": operator.lt,
 }
+ALIASES = {"consistent": "position_consistency", "valid": "valid_output", "AC1": "ac1"}  # what the tables call them
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 EXIT = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
 
 
 class GateError(Exception):
     """A gate that cannot be read or names what the result does not have."""
+
+    exit_code = 2
 
 
 class Gate(NamedTuple):
@@ -66,7 +70,31 @@ def parse_gate(text: str) -> Gate:
     level = float(found["level"]) / 100 if found["level"] else None
     if level is not None and not 0 < level < 1:
         raise GateError(f"--gate {text!r}: expected a level between 0 and 100, got {found['level']}")
-    return Gate(text.strip(), found["who"], found["metric"], found["sign"], float(found["threshold"]), level)
+    metric = ALIASES.get(found["metric"], found["metric"])
+    return Gate(text.strip(), found["who"], metric, found["sign"], float(found["threshold"]), level)
+
+
+# === Names ===
+
+
+def refuse_unknown_metrics(gates: list[Gate], names: Iterable[str]) -> None:
+    """Raises: GateError for the first gate on a metric that no result of the evaluation can have."""
+    known = list(names)
+    for gate in gates:
+        if gate.metric not in known:
+            raise no_metric(gate, known)
+
+
+def no_metric(gate: Gate, known: Iterable[str]) -> GateError:
+    return GateError(f"--gate {gate.text!r}: no metric {gate.metric!r}; there are {', '.join(known)}")
+
+
+def refuse_unknown_judges(gates: list[Gate], names: list[str]) -> None:
+    """Raises: GateError for the first gate on a judge that the run does not have."""
+    for gate in gates:
+        for who in gate.who.split(" vs ") if gate.who else []:
+            if who not in names:
+                raise GateError(f"--gate {gate.text!r}: no judge {who!r}; there are {', '.join(names)}")
 
 
 # === Find the figures ===
@@ -84,7 +112,7 @@ def figures(result: dict[str, Any], gate: Gate) -> Iterator[tuple[str, dict[str,
     for name in [gate.who] if gate.who else real or list(arms):
         metrics = arms[name]["metrics"]
         if gate.metric not in metrics:
-            raise GateError(f"--gate {gate.text!r}: no metric {gate.metric!r}; there are {', '.join(metrics)}")
+            raise no_metric(gate, metrics)
         yield name, metrics[gate.metric]
 
 

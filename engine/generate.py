@@ -37,11 +37,11 @@ class JournalError(Exception):
 
 
 class NotComplete(Exception):
-    """The run stopped before every reply was there; it can be resumed."""
+    """The run stopped before every reply was there; it can be resumed. code, arm: of the reply that stopped it."""
 
-    def __init__(self, text: str, hint: str | None = None) -> None:
+    def __init__(self, text: str, hint: str | None = None, code: str | None = None, arm: str | None = None) -> None:
         super().__init__(text)
-        self.hint = hint
+        self.hint, self.code, self.arm = hint, code, arm
 
 
 # === Records ===
@@ -225,6 +225,7 @@ class Generation:
         self.budget, self.meter = budget, meter or Meter()
         self.lock = threading.Lock()
         self.started = clock()
+        self.done_before = sum(len(run.state) - run.progress.counts[MISSING] for run in runs.values())
         self.problem: NotComplete | None = None
         self.bug: BaseException | None = None
         self.warnings: list[str] = []
@@ -232,11 +233,11 @@ class Generation:
 
     # --- stopping ---
 
-    def halt(self, text: str, hint: str | None = None) -> None:
+    def halt(self, text: str, hint: str | None = None, code: str | None = None, arm: str | None = None) -> None:
         """Stop all arms; the first cause is the one that is told."""
         with self.lock:
             if self.problem is None:
-                self.problem = NotComplete(text, hint)
+                self.problem = NotComplete(text, hint, code, arm)
         self.stop.set()
 
     def budget_left(self, worst_usd: float) -> str | None:
@@ -288,7 +289,7 @@ class Generation:
         if outcome.state == "cancelled":
             return
         if outcome.state == "stop":
-            self.halt(f"arm {run.arm.name}: {outcome.text}", outcome.hint)
+            self.halt(f"arm {run.arm.name}: {outcome.text}", outcome.hint, outcome.code, run.arm.name)
             return
         entry = self.entry(run, task, item["item_id"], outcome, payload)
         line, kept = evidence.row_bytes(entry), entry["evidence"]

@@ -16,6 +16,8 @@ from typing import Any
 import batch
 import callers
 import calling
+import commands
+import ending
 import evaluation as evaluations
 import evidence
 import gates
@@ -27,6 +29,7 @@ import providers
 import prune
 import receipt_modes
 import rescore as rescoring
+import summary
 import tables
 
 # === Constants ===
@@ -42,24 +45,6 @@ HANDLED = (
     generate.JournalError,
     generate.NotComplete,
 )
-
-
-class Usage(Exception):
-    """Options that do not go together."""
-
-
-# === Messages ===
-
-
-def toolkit_home() -> str:
-    return os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-
-
-def command(evaluation: evaluations.Evaluation, mode: str, folder: str) -> str:
-    """The command that goes on with a run, to paste: of another evaluation it names that one's folder."""
-    elsewhere = os.path.realpath(evaluation.folder) != os.path.realpath(toolkit_home())
-    own = f" {os.path.relpath(evaluation.folder)}" if elsewhere else ""
-    return f"python3 -I run_eval.py{own} {mode} {folder}"
 
 
 # === Put together ===
@@ -97,7 +82,7 @@ def custom_settings(options: Any) -> dict[str, Any] | None:
     if not options.base_url:
         return None
     settings: dict[str, Any] = {"endpoint": options.base_url, "model": options.model}
-    if options.api_format != "openai":
+    if options.api_format not in (None, "openai"):
         settings["format"] = options.api_format
     if options.key_env:
         settings["key_env"] = options.key_env
@@ -114,15 +99,16 @@ def custom_settings(options: Any) -> dict[str, Any] | None:
 def chosen_arms(evaluation: evaluations.Evaluation, options: Any, default: list[str]) -> list[evaluations.Arm]:
     """The arms a run is asked for, each checked with its provider's rules. Raises: SettingError."""
     wanted = options.arms.split(",") if options.arms else default
-    arms = evaluations.choose_arms(evaluation.config, wanted, custom_settings(options))
-    problems = []
+    arms = evaluations.choose_arms(evaluation.config, wanted, custom_settings(options), options.arm_label)
+    problems, of_flags = [], True
     for arm in arms:
-        if not arm.control:
-            problems += providers.arm_problems(arm.name, arm.settings)
-        elif not evaluation.is_pairwise:
-            problems.append(f"arm {arm.name}: a control only makes sense where answers are compared")
+        found = [] if arm.control else providers.arm_problems(arm.name, arm.settings)
+        if arm.control and not evaluation.is_pairwise:
+            found = [f"arm {arm.name}: a control only makes sense where answers are compared"]
+        problems += found
+        of_flags = of_flags and not (found and arm.frozen)
     if problems:
-        raise evaluations.SettingError("\n".join(problems))
+        raise (evaluations.UsageError if of_flags else evaluations.SettingError)("\n".join(problems))
     return arms
 
 
@@ -220,7 +206,9 @@ def ask_all(
         warn([f"{billed} tries brought no usable reply after they were sent; they may have been billed twice"])
     code = 3 if lost else complete(folder, manifest, items, runs)
     if code:
-        not_complete(evaluation, folder, manifest, runs, work)
+        with contextlib.suppress(OSError):  # the totals are for readers; nothing depends on them
+            evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
+        ending.not_complete(evaluation, folder, runs, work.problem)
     return 130 if code and received else code
 
 
@@ -234,24 +222,6 @@ def complete(folder: str, manifest: dict[str, Any], items: evidence.Items, runs:
         error(f"{problem.filename or folder}: cannot be written: {problem.strerror or problem}")
         return 3
     return 0
-
-
-def not_complete(
-    evaluation: evaluations.Evaluation,
-    folder: str,
-    manifest: dict[str, Any],
-    runs: dict[str, generate.ArmRun],
-    work: generate.Generation,
-) -> None:
-    """Say how far a run has come, why it stopped and how it is resumed."""
-    if work.problem is not None:
-        error(str(work.problem), work.problem.hint)
-    with contextlib.suppress(OSError):  # the totals are for readers; nothing depends on them
-        evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
-    missing, ok, invalid, failed = (sum(run.progress.counts[state] for run in runs.values()) for state in range(4))
-    total = missing + ok + invalid + failed
-    error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed; the run is not complete")
-    say("hint: resume with: " + command(evaluation, "--resume", folder))
 
 
 # === Modes ===
@@ -281,7 +251,7 @@ def main_generate(evaluation: evaluations.Evaluation, options: Any) -> int:
     code, folder = generate_run(evaluation, options, list(evaluation.config.get("default_arms", [])))
     print(folder)
     if code == 0:
-        say("hint: see the result with: " + command(evaluation, "--rescore", folder))
+        say("hint: see the result with: " + commands.command(evaluation.folder, "--rescore", folder))
     return code
 
 
@@ -300,13 +270,43 @@ def run_items(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> e
     return evidence.select(evaluation.items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
 
 
-def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
-    folder = options.resume
+def own_manifest(evaluation: evaluations.Evaluation, folder: str, mode: str) -> dict[str, Any]:
+    """The manifest of a run of this very evaluation. Raises: SettingError with the command that names the right one."""
     manifest = evidence.read_manifest(folder)
     if manifest["slug"] != evaluation.slug:
-        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
+        text = f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}"
+        hint = f"name the folder of {manifest['slug']!r}: {commands.command_for(folder, mode)}"
+        raise evaluations.SettingError(text, hint)
+    return manifest
+
+
+def with_own_flags(manifest: dict[str, Any], options: Any) -> dict[str, Any]:
+    """A run's manifest with another key variable or price for the judge of the command line: neither decides a request.
+
+    Raises: UsageError when the run has no such judge.
+    """
+    given: dict[str, Any] = {"key_env": options.key_env} if options.key_env else {}
+    if options.price:
+        given["price_usd_per_mtok"] = calling.price_of(options.price)
+    if not given:
+        return manifest
+    settings = manifest["arm_settings"]
+    own = [name for name in manifest.get("unlisted_arms", []) if settings[name].get("endpoint")]
+    if not own:
+        text = f"--key-env, --price: the run has no judge of the command line, only {', '.join(manifest['arms'])}"
+        raise evaluations.UsageError(text, "what eval.json says of an arm is changed there")
+    return {**manifest, "arm_settings": {**settings, **{name: {**settings[name], **given} for name in own}}}
+
+
+def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
+    folder = options.resume
+    manifest = own_manifest(evaluation, folder, "--resume")
     if manifest["status"] == "complete":
-        raise evaluations.SettingError(f"{folder}: the run is complete; nothing to resume")
+        say(f"{PROGRAM}: {folder}: the run is complete; nothing to resume")
+        print(folder)
+        say("hint: see the result with: " + commands.command(evaluation.folder, "--rescore", folder))
+        return 0
+    manifest = with_own_flags(manifest, options)
     changed = changed_inputs(manifest, evaluation)
     if changed:
         raise evaluations.SettingError("\n".join(changed))
@@ -356,18 +356,21 @@ def rescore(
 
     recorded: judges of verified receipts, shown in the same tables and written nowhere.
     """
-    manifest = evidence.read_manifest(folder)
-    if manifest["slug"] != evaluation.slug:
-        raise evaluations.SettingError(f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}")
+    manifest = own_manifest(evaluation, folder, "--rescore")
     items, arms = run_items(manifest, evaluation), manifest_arms(manifest)
+    wanted = [gates.parse_gate(text) for text in options.gate or []]
+    gates.refuse_unknown_judges(wanted, manifest["arms"])
     result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
+    code, lines = gates.check(result, wanted)  # before the result is shown: a gate may name what it does not have
     print(tables.render(receipt_modes.with_recorded(result, recorded or {}), options), end="")
-    warn(problems)
-    code, lines = gates.check(result, [gates.parse_gate(text) for text in options.gate or []])
+    warn(problems + summary.flat_dimensions(items, options.by, result["by"]))
     for line in lines:
         say(f"{PROGRAM}: {line}")
     if manifest["status"] != "complete":
-        error(f"{folder}: the run is not complete", "resume with: " + command(evaluation, "--resume", folder))
+        error(
+            f"{folder}: the run is not complete",
+            "resume with: " + commands.command(evaluation.folder, "--resume", folder),
+        )
         return 3
     return 1 if problems else code
 
@@ -378,7 +381,9 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     code, folder = generate_run(evaluation, options, controls_here)
     if code:
         return code
-    judges, notes, problems = receipt_modes.recorded_judges(evaluation, os.path.join(toolkit_home(), "receipts"))
+    judges, notes, problems = receipt_modes.recorded_judges(
+        evaluation, os.path.join(commands.toolkit_home(), "receipts")
+    )
     code = rescore(evaluation, folder, options, judges)
     path = write_report(folder)
     warn(problems)
@@ -403,16 +408,16 @@ def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
         evidence.write_manifest(folder, manifest)
         imported.write_run(folder, manifest, items, arm, lines, evaluation)
     print(folder)
-    say("hint: see the result with: " + command(evaluation, "--rescore", folder))
+    say("hint: see the result with: " + commands.command(evaluation.folder, "--rescore", folder))
     return 0
 
 
 def main_prune(evaluation: evaluations.Evaluation, options: Any) -> int:
     """Remove all complete runs but the newest few, once the answer is yes."""
     if options.prune < 0:
-        raise evaluations.SettingError(f"--prune: expected 0 or more, got {options.prune}")
+        raise evaluations.UsageError(f"--prune: expected 0 or more, got {options.prune}")
     top = os.path.join(options.out, evaluation.slug)
-    receipted = prune.receipted_hashes(os.path.join(toolkit_home(), "receipts"))
+    receipted = prune.receipted_hashes(os.path.join(commands.toolkit_home(), "receipts"))
     folders, kept = prune.choose(top, evaluation.slug, options.prune, receipted)
     print("\n".join([*kept, *(f"{folder}: would be removed" for folder in folders)] or [f"{top}: holds no run"]))
     if not folders:
@@ -436,6 +441,20 @@ def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
     return 0
 
 
+def refuse_unknown(evaluation: evaluations.Evaluation, options: Any) -> None:
+    """Refuse names of --gate and --by that this evaluation does not have, before anything is made of them.
+
+    Raises: GateError, UsageError.
+    """
+    wanted = [gates.parse_gate(text) for text in options.gate or []]
+    if evaluation.is_pairwise:
+        gates.refuse_unknown_metrics(wanted, summary.metric_names(evaluation.config))
+    unknown = summary.unknown_dimensions(evaluation.items, options.by)
+    if unknown:
+        known = ", ".join(summary.fields_of(evaluation.items))
+        raise evaluations.UsageError(f"--by: no pair has a field {unknown[0]!r}; there are {known}")
+
+
 def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, bytes]) -> int:
     """Do what the mode says; every foreseen problem becomes one message and an exit code."""
     modes = {
@@ -457,12 +476,12 @@ def main(options: Any, folder: str, config: dict[str, Any], inputs: dict[str, by
     }
     mode = next(name for name in modes if getattr(options, name) is not None and getattr(options, name) is not False)
     try:
-        for text in options.gate or []:
-            gates.parse_gate(text)  # a mistyped gate is told before anything is spent
-        return modes[mode](build_evaluation(folder, config, inputs), options)
+        evaluation = build_evaluation(folder, config, inputs)
+        refuse_unknown(evaluation, options)
+        return modes[mode](evaluation, options)
     except HANDLED as problem:
         error(str(problem), getattr(problem, "hint", None))
-        return 3
+        return getattr(problem, "exit_code", 3)
     except BrokenPipeError:
         raise  # whoever read our output has gone; that is no problem of a file
     except OSError as problem:

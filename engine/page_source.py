@@ -10,12 +10,12 @@ import os
 from dataclasses import dataclass, field
 from typing import Any
 
+import commands
 import evidence
 import page_judged_tables
 
 # === Constants ===
 
-VERIFY = "python3 -I run_eval.py --verify {path}"
 NEEDED = ("position", "length", "repeats", "cross", "models", "confidently_wrong")  # of a result of pairs
 FAILED, OPEN, PASSED = "no", "open", "yes"
 
@@ -75,7 +75,7 @@ def needed(folder: str, name: str, hint: str) -> str:
 def read_source(folder: str) -> Source:
     """A run folder or receipt folder. Raises: EvidenceError naming the file that is missing or unreadable."""
     manifest = evidence.read_manifest(folder)
-    hint = f"score the run first: python3 -I run_eval.py --rescore {folder}"
+    hint = f"score the run first: {commands.command_for(folder, '--rescore')}"
     summary = evidence.read_object(needed(folder, "summary.json", hint))
     if not isinstance(summary.get("arms"), dict):
         raise evidence.EvidenceError(f"{folder}/summary.json: field 'arms': expected an object\nhint: {hint}")
@@ -90,7 +90,8 @@ def read_source(folder: str) -> Source:
     rows = list(evidence.read_rows(needed(folder, "scored.jsonl.gz", hint)))
     path = short_path(folder)
     checks = checks_of(folder, manifest, summary)
-    return Source(path, summary, manifest, list(chosen), rows, checks, VERIFY.format(path=path))
+    again = commands.command_anywhere(manifest["slug"], "--verify", path)
+    return Source(path, summary, manifest, list(chosen), rows, checks, again)
 
 
 # === Files of judge.py ===
@@ -133,7 +134,10 @@ def checks_of(folder: str, manifest: dict[str, Any], summary: dict[str, Any]) ->
         if same
         else Check(FAILED, "the summary names other inputs or another configuration than the manifest")
     )
-    found.append(Check(OPEN, "figures are shown as summary.json has them; this recomputes every one from the replies:"))
+    other = manifest.get("slug") != commands.DEFAULT_SLUG
+    place = f" ({commands.UNKNOWN}: the folder of {manifest.get('slug')})" if other else ""
+    again = f"figures are shown as summary.json has them; this recomputes every one from the replies{place}:"
+    found.append(Check(OPEN, again))
     return found
 
 

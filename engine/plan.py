@@ -34,6 +34,7 @@ VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"  # tiktoken's cache file
 OVERHEAD = 12  # tokens that chat templates add to a request, about
 WRITES = ("manifest.json", "journal.jsonl (until complete)", "raw.jsonl.gz", "inputs/")
 SHOW_EVERY_S = (0.5, 30.0)  # a terminal, anything else
+FIRST_SHOWN_S = 2.0  # when the first line comes where it is not rewritten
 
 
 # === Tokens ===
@@ -259,14 +260,24 @@ def counts_text(runs: dict[str, Any]) -> str:
     return f"{ok} ok, {invalid} invalid, {failed} failed, {missing} missing"
 
 
-class ProgressLine:
-    """Progress on stderr: one line that is rewritten on a terminal, a line every half minute elsewhere."""
+def rate_text(rate: float) -> str:
+    """'2.5/s', '7.1/min' or '0.40/min': replies per second with digits that say something at any speed."""
+    if rate >= 1:
+        return f"{rate:.1f}/s"
+    return f"{rate * 60:.1f}/min" if rate * 60 >= 1 else f"{rate * 60:.2f}/min"
 
-    def __init__(self, stream: Any, clock: Callable[[], float], quiet: bool) -> None:
-        self.stream, self.clock, self.quiet = stream, clock, quiet
+
+class ProgressLine:
+    """Progress on stderr: one line that is rewritten on a terminal; elsewhere one soon, then one every half minute."""
+
+    def __init__(
+        self, stream: Any, clock: Callable[[], float], quiet: bool, started: float | None = None, before: int = 0
+    ) -> None:
+        """started: when asking began, on the clock; before: replies that were there by then, which are no speed."""
+        self.stream, self.clock, self.quiet, self.before = stream, clock, quiet, before
         self.terminal = bool(stream.isatty())
-        self.started = self.last = clock()
-        self.first: int | None = None
+        self.started = clock() if started is None else started
+        self.due = self.started + (SHOW_EVERY_S[0] if self.terminal else FIRST_SHOWN_S)
 
     @staticmethod
     def done(runs: dict[str, Any]) -> int:
@@ -278,22 +289,21 @@ class ProgressLine:
         total = sum(len(run.state) for run in runs.values())
         done = self.done(runs)
         seconds = max(1e-9, self.clock() - self.started)
-        rate = (done - (self.first or 0)) / seconds
+        rate = (done - self.before) / seconds
         left = f", {format_seconds((total - done) / rate)} left" if rate > 0 and done < total else ""
         cost = sum(run.progress.cost for run in runs.values())
         unpriced = any(run.progress.unpriced for run in runs.values())
         retries = sum(run.progress.retries for run in runs.values())
-        price = f", ${cost:.4f}{' + unpriced' if unpriced else ''}" if cost or not unpriced else ""
+        price = f", ${cost:.4f}{' + unpriced' if unpriced else ''}" if cost else ""
         billed = sum(run.progress.maybe_billed for run in runs.values())
         twice = f" ({billed} may have been billed twice)" if billed else ""
-        return f"{done}/{total} replies, {rate:.1f}/s, {counts_text(runs)}, {retries} retries{twice}{price}{left}"
+        return f"{done}/{total} replies, {rate_text(rate)}, {counts_text(runs)}, {retries} retries{twice}{price}{left}"
 
     def update(self, runs: dict[str, Any], force: bool = False) -> None:
         now = self.clock()
-        self.first = self.done(runs) if self.first is None else self.first  # what was there before is no speed
-        if self.quiet or (not force and now - self.last < SHOW_EVERY_S[0 if self.terminal else 1]):
+        if self.quiet or (not force and now < self.due):
             return
-        self.last = now
+        self.due = now + SHOW_EVERY_S[0 if self.terminal else 1]
         line = self.text(runs)
         self.stream.write(f"\r\x1b[K{line}" if self.terminal else line + "\n")
         self.stream.flush()

@@ -18,6 +18,7 @@ from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import audit
+import commands
 import evaluation as evaluations
 import evidence
 import foreign
@@ -34,6 +35,10 @@ ELSEWHERE = ("hashes", "config_hash")
 
 class NotAReceipt(evidence.EvidenceError):
     """A run that cannot become a receipt, or runs that cannot be merged; the text lists every reason."""
+
+    def __init__(self, text: str, hint: str | None = None) -> None:
+        super().__init__(text)
+        self.hint = hint
 
 
 class Obstacle(NamedTuple):
@@ -108,12 +113,7 @@ def planned_obstacles(options: Any, config: dict[str, Any], freeze: Freeze) -> l
 def run_obstacles(opened: foreign.Opened) -> list[Obstacle]:
     """What in manifest and files keeps a run from becoming a receipt."""
     manifest = opened.manifest
-    folder = foreign.shown(opened.folder.path)
-    found = []
-    if manifest["status"] != "complete":
-        remedy = f"finish it: python3 -I run_eval.py --resume {folder}"
-        found.append(Obstacle(f"status: expected complete, got {foreign.shown(manifest['status'])}", remedy))
-    found += selection_obstacles(
+    found = selection_obstacles(
         manifest["split"], manifest["limit"], manifest["shard"], manifest["repeats"], opened.config["repeats"]
     )
     if manifest.get("sparse"):
@@ -302,8 +302,19 @@ def result_of(opened: foreign.Opened, found: audit.Audit, ours: Any, options: An
     )
 
 
+def refuse_incomplete(opened: foreign.Opened, evaluation: Any) -> None:
+    """Raises: NotAReceipt for a run without all its replies, which has no raw rows to look at yet."""
+    if opened.manifest["status"] == "complete":
+        return
+    path = opened.folder.path
+    ours = opened.manifest["slug"] == evaluation.slug
+    resume = commands.command(evaluation.folder, "--resume", path) if ours else commands.command_for(path, "--resume")
+    raise NotAReceipt(f"{foreign.shown(path)}: the run is not complete", f"resume with: {resume}")
+
+
 def examine(opened: foreign.Opened, evaluation: Any, freeze: Freeze) -> audit.Audit:
     """Check every condition. Raises: NotAReceipt that lists all that fail, each with its remedy."""
+    refuse_incomplete(opened, evaluation)
     found = audit.Audit(opened, evaluation.recipe, evaluation.check.score).run(scored=False)
     obstacles = run_obstacles(opened) + row_obstacles(found, freeze)
     manifest = opened.manifest
@@ -416,9 +427,15 @@ def shared_problems(sources: list[foreign.Opened]) -> list[str]:
             lines.append(f"{label}: pinned files differ: {', '.join(differing)} (run the other part on the same pins)")
         for name in each.manifest["arms"]:
             before = first.manifest["arm_settings"].get(name)
-            if before is not None and before != each.manifest["arm_settings"][name]:
-                lines.append(f"{label}: arm {name}: is another judge under the same name")
+            if before is not None and keyless(before) != keyless(each.manifest["arm_settings"][name]):
+                remedy = "give one of them a name of its own when it is run: --arm-label NAME"
+                lines.append(f"{label}: arm {name}: is another judge under the same name ({remedy})")
     return lines
+
+
+def keyless(settings: dict[str, Any]) -> dict[str, Any]:
+    """An arm's settings without the name of the variable that held its key, which may differ between machines."""
+    return {key: part for key, part in settings.items() if key != "key_env"}
 
 
 def cover_problems(sources: list[foreign.Opened]) -> list[str]:

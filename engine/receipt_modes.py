@@ -12,6 +12,7 @@ import sys
 import time
 from typing import Any
 
+import commands
 import diff as differing
 import evaluation as evaluations
 import foreign
@@ -23,6 +24,7 @@ import verify as verifying
 # === Constants ===
 
 RUNS = "runs"  # what --out is when it was not given
+RUN_FILES = ("receipt.json", "manifest.json")  # one of them is in every folder of ours
 DEMO_RECEIPTS = 20  # receipts of receipts/ that the demo looks at
 
 
@@ -40,8 +42,8 @@ def main_receipt(evaluation: evaluations.Evaluation, options: Any) -> int:
         note(f"arm {name} is outside the frozen list; the receipt says so")
     if ours["freeze"]["reason"] == "not_committed":
         note("eval.json as the run used it is in no commit; the receipt names no freeze")
-    hint = f"anybody can verify it with: python3 -I run_eval.py --verify {target}"
-    print(f"hint: {hint}", file=sys.stderr)
+    again = commands.command(evaluation.folder, "--verify", target)
+    print(f"hint: anybody can verify it with: {again}", file=sys.stderr)
     return 0
 
 
@@ -52,10 +54,10 @@ def note(text: str) -> None:
 def main_merge(evaluation: evaluations.Evaluation, options: Any) -> int:
     """--merge RUN RUN …: a new run under --out."""
     if len(options.merge) < 2:
-        raise evaluations.SettingError("--merge: expected two runs or more, got one")
+        raise evaluations.UsageError("--merge: expected two runs or more, got one")
     folder = receipts.merge(options.merge, options.out, time.time())
     print(folder)
-    print(f"hint: see the result with: python3 -I run_eval.py --rescore {folder}", file=sys.stderr)
+    print(f"hint: see the result with: {commands.command_for(folder, '--rescore')}", file=sys.stderr)
     return 0
 
 
@@ -74,8 +76,11 @@ def evidence_folder(path: str) -> str:
 
 
 def examined(folder: str, evaluation: evaluations.Evaluation, expected: list[tuple[str, str]], run_code: bool) -> Any:
-    """All checks on a folder, by the format it is in. Raises: ForeignError when there is no folder."""
-    room = published if published.is_published(foreign.Folder(folder)) else verifying
+    """All checks on a folder, by the format it is in. Raises: ForeignError when there is no evidence in it."""
+    found = foreign.Folder(folder)
+    room = published if published.is_published(found) else verifying
+    if room is verifying and not any(name in found for name in (*RUN_FILES, receipts.SUMS)):
+        raise foreign.ForeignError(f"{folder}: is no receipt and no run: no {' or '.join(RUN_FILES)} is in it")
     check = pinned.check_published if room is published else pinned.check_receipt
     return room.verify(folder, evaluation, time.time(), expected, check if run_code else None)
 
@@ -84,7 +89,7 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     try:
         expected = verifying.parse_expected(options.expect or [])
     except ValueError as error:
-        raise evaluations.SettingError(str(error)) from None
+        raise evaluations.UsageError(str(error)) from None
     state = examined(evidence_folder(options.verify), evaluation, expected, options.run_pinned_code)
     checks = list(state.done.values())
     if options.format == "json":

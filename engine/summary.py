@@ -97,6 +97,46 @@ def dimensions_of(config: dict[str, Any], asked: str | None) -> list[str]:
     return asked.split(",") if asked else list(config.get("dimensions", DIMENSIONS))
 
 
+NOT_FIELDS = ("item_id", "text", "answer_a", "answer_b")  # of their own in every pair
+
+
+def fields_of(items: Any) -> list[str]:
+    """What some pairs can be broken down by: their plain fields, and the models where they are named."""
+    found: dict[str, None] = {}
+    for item in items:
+        found.update(
+            (key, None) for key, part in item.items() if isinstance(part, (str, int)) and key not in NOT_FIELDS
+        )
+    models = ("model", "model_pair") if {"model_a", "model_b"} <= set(found) else ()
+    return sorted({*found, *models})
+
+
+def asked_dimensions(asked: str | None) -> list[str]:
+    return asked.split(",") if asked is not None else []
+
+
+def unknown_dimensions(items: Any, asked: str | None) -> list[str]:
+    """Which of --by's fields no pair of a fixture has."""
+    unknown = asked_dimensions(asked)
+    for item in items if unknown else ():
+        unknown = [dimension for dimension in unknown if not levels_of(item, dimension)]
+        if not unknown:
+            break
+    return unknown
+
+
+def flat_dimensions(items: Any, asked: str | None, found: dict[str, Any]) -> list[str]:
+    """One line for each of --by's fields that a result has no table of, and why. found: its tables by dimension."""
+    lines = []
+    for dimension in asked_dimensions(asked):
+        if dimension in found:
+            continue
+        levels = sorted({level for item in items for level in levels_of(item, dimension)})
+        why = f"is {levels[0]!r} in every pair here" if levels else "stands in no pair here"
+        lines.append(f"--by {dimension}: no table: the field {why}")
+    return lines
+
+
 def bootstrap_settings(config: dict[str, Any], options: Any) -> dict[str, Any]:
     """Seed, resamples and level of the intervals: as frozen, or as asked for on the command line."""
     settings = {"resamples": 10_000, "level": 0.95, **config.get("bootstrap", {})}
@@ -246,6 +286,12 @@ METRICS = (
 COMPARED = ("kappa", "agreement", "position_consistency")
 
 
+def metric_names(config: dict[str, Any]) -> list[str]:
+    """The metrics that every arm of a pairwise result has, as summary.json names them."""
+    other = OTHER_RULE[config.get("decision", "original")]
+    return [metric for metric in METRICS if not metric.startswith("recall_")] + [f"kappa_{other}", f"agreement_{other}"]
+
+
 # === One arm ===
 
 
@@ -305,6 +351,9 @@ def reply_figures(table: verdicts.ArmTable, name: str, manifest: dict[str, Any])
         "counts": table.counts(),
         "replies": {**replies, "missing": total - sum(replies.values())},
         "invalid_codes": dict(sorted(table.codes.items())),
+        "failed_codes": dict(sorted(table.failed_codes.items())),
+        "last_failure": table.last_failure,
+        "truncated": {"at_limit": table.truncated[True], "elsewhere": table.truncated[False]},
         "repaired": dict(sorted(table.repaired.items())),
         "hints": dict(sorted(table.hints.items())),
         "served_models": dict(sorted(table.served.items())),
@@ -722,6 +771,19 @@ def detectable(work: Pass, compared: list[dict[str, Any]], config: dict[str, Any
     return {"n": n, "discordant_share": share, "seen": bool(shares), "power": power, "agreement": value}
 
 
+def truncated_lines(cut: dict[str, int]) -> list[str]:
+    """What to think of replies that break off, at the token limit or before it."""
+    lines = []
+    if cut["at_limit"]:
+        remedy = "raise max_tokens in eval.json, --freeze and run again"
+        lines.append(f"{cut['at_limit']} replies hit the token limit; {remedy}")
+    if cut["elsewhere"]:
+        lines.append(
+            f"{cut['elsewhere']} replies break off before the token limit: cut on their way, or written so by the model"
+        )
+    return lines
+
+
 def warnings_of(work: Pass, result: dict[str, Any]) -> list[str]:
     """What a reader of the table has to know and would not see in it."""
     found = []
@@ -734,9 +796,7 @@ def warnings_of(work: Pass, result: dict[str, Any]) -> list[str]:
             found.append(f"{name}: served by several providers: {', '.join(arm['served_providers'])}")
         if arm["metrics"]["kappa"].get("constant_side") == "gold":
             found.append(f"{name}: gold has a single label here, so kappa is 0 whatever the agreement")
-        cut = arm["invalid_codes"].get("truncated", 0)
-        if cut:
-            found.append(f"{name}: {cut} replies hit the token limit; max_tokens is in eval.json")
+        found += [f"{name}: {line}" for line in truncated_lines(arm["truncated"])]
         maybe = arm["hints"].get("prompt_maybe_cut", 0)
         if maybe:
             found.append(f"{name}: {maybe} prompts may have been cut short by the server")

@@ -108,7 +108,7 @@ def judges_section(result: dict[str, Any]) -> Section:
         states = f"{counts['ok']}/{counts['invalid']}/{counts['failed']}"
         body.append(
             (
-                name + ("" if arm["listed"] else " (not on the frozen list)"),
+                judge_text(name, arm),
                 with_interval(metrics["kappa"]),
                 f"{share(metrics['agreement'])} {interval(metrics['agreement'])}",
                 number(position["pc"]),
@@ -119,6 +119,14 @@ def judges_section(result: dict[str, Any]) -> Section:
         )
     notes = baseline_notes(result)
     return "Judges against gold", head, body, notes
+
+
+def judge_text(name: str, arm: dict[str, Any]) -> str:
+    """A judge's name; of one that is not on the frozen list also its model, which nothing else tells."""
+    if arm["listed"]:
+        return name
+    model = arm["model"]
+    return f"{name} ({model + ', ' if model and model != name else ''}not on the frozen list)"
 
 
 def cost_text(cost: dict[str, Any], arm: dict[str, Any]) -> str:
@@ -375,18 +383,25 @@ def sections(result: dict[str, Any], by: bool) -> list[Section]:
 # === Forms ===
 
 
+def counted(kinds: dict[str, int]) -> str:
+    """'http_500 2, timeout 1'."""
+    return ", ".join(f"{kind} {count}" for kind, count in kinds.items())
+
+
 def counts_lines(result: dict[str, Any]) -> list[str]:
     """Per judge what happened to its replies, wherever that is not simply 'ok'."""
     lines = []
     for name, arm in result["arms"].items():
         replies = arm["replies"]
         if replies["invalid"] or replies["failed"] or replies["missing"] or arm["repaired"]:
-            codes = ", ".join(f"{code} {count}" for code, count in arm["invalid_codes"].items())
-            repairs = ", ".join(f"{kind} {count}" for kind, count in arm["repaired"].items())
+            codes = counted(arm["invalid_codes"])
+            failed = counted(arm["failed_codes"])
+            repairs = counted(arm["repaired"])
             lines.append(
                 f"{name}: replies {replies['ok']} ok, {replies['invalid']} invalid, {replies['failed']} failed, "
                 f"{replies['missing']} missing"
                 + (f"; {codes}" if codes else "")
+                + (f"; failed: {failed}; the last: {arm['last_failure'] or 'no words'}" if failed else "")
                 + (f"; repaired: {repairs}" if repairs else "")
             )
     return lines

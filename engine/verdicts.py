@@ -39,6 +39,9 @@ class ArmTable:
         self.n_items, self.repeats = n_items, repeats
         self.choices = {order: bytearray(n_items * repeats) for order in ORDERS}
         self.codes: Counter[str] = Counter()  # reason codes of invalid replies
+        self.failed_codes: Counter[str] = Counter()
+        self.last_failure: str | None = None  # the provider's words on the last reply that failed
+        self.truncated: Counter[bool] = Counter()  # replies that break off: whether at the token limit
         self.repaired: Counter[str] = Counter()
         self.hints: Counter[str] = Counter()
         self.served: Counter[str] = Counter()
@@ -169,7 +172,11 @@ class Reader:
                 shown = short(recorded.get(order))
                 self.problem(f"{where}: {order}: recorded {shown}, the kept reply says {short(said)}")
             kinds[kind_of(kept)] += 1
-            if kept["state"] != "failed":
+            if kept["code"] == "truncated":
+                table.truncated[at_limit(kept, self.configs[name].get("max_tokens"))] += 1
+            if kept["state"] == "failed":
+                table.last_failure = (kept["error"] or {}).get("text") or table.last_failure
+            else:
                 usages[usage_of(kept)] += 1
                 if kept["latency_ms"] is not None:
                     table.latencies.append(kept["latency_ms"])
@@ -202,6 +209,12 @@ def kind_of(kept: dict[str, Any]) -> Kind:
     )
 
 
+def at_limit(kept: dict[str, Any], most: int | None) -> bool:
+    """Whether a reply ended because it had no tokens left, as far as the server tells."""
+    written = (kept["usage"] or {}).get("output")
+    return kept["finish_reason"] == "length" or (written is not None and most is not None and written >= most)
+
+
 def usage_of(kept: dict[str, Any]) -> Usage:
     usage = kept["usage"] or {}
     return usage.get("input"), usage.get("output"), usage.get("cached"), usage.get("reasoning"), kept.get("via")
@@ -212,7 +225,7 @@ def fold_kinds(table: ArmTable, kinds: Counter[Kind]) -> None:
     for (state, code, hint, repaired, model, provider, retries, maybe_billed), count in kinds.items():
         table.replies[state] += count
         if code:
-            table.codes[code] += count
+            (table.failed_codes if state == "failed" else table.codes)[code] += count
         if hint:
             table.hints[hint] += count
         for repair in repaired:

@@ -36,6 +36,7 @@ import audit
 import evaluation as evaluations
 import evidence
 import foreign
+import gates
 import receipt as receipts
 import summary as summaries
 
@@ -216,7 +217,7 @@ def manifest_hash_problems(folder: foreign.Folder) -> list[str]:
     except foreign.ForeignError as error:
         return [str(error)]
     return [
-        f"raw.jsonl.gz: manifest.json: {name}: expected {got}, got {foreign.shown(manifest[name])}"
+        f"raw.jsonl.gz: {name}: expected {foreign.shown(manifest[name])} (manifest.json), got {got}"
         for name, got in found.items()
         if name in manifest and manifest[name] != got
     ] + [f"manifest.json: field '{name}' is missing" for name in found if name not in manifest]
@@ -555,6 +556,14 @@ def check_sameness(state: State) -> Outcome:
     return passed("see below" if notes else "replies vary over the repeats", notes)
 
 
+def two_files_line(found: Difference) -> str:
+    """One difference; a figure stands in two files, and which of them is wrong is for check 14 to say."""
+    if not found.path.startswith("receipt.figures.") or found.kind != "differs":
+        return found.line()
+    values = foreign.shown(found.got, 80), foreign.shown(found.expected, 80)
+    return f"{found.path}: receipt.json says {values[0]}, summary.json says {values[1]}"
+
+
 def check_receipt(state: State) -> Outcome:
     """receipt.json against the document that our code makes of the other files."""
     if not need(state).is_receipt:
@@ -578,7 +587,7 @@ def check_receipt(state: State) -> Outcome:
     bad = state.refused(TOTAL_CHECKS)
     rest = [found for found in wrong if not (bad and found.path.startswith(FROM_ROWS))]
     if rest:
-        return failed([found.line() for found in rest])
+        return failed([two_files_line(found) for found in rest])
     if bad:
         return not_checked(f"its totals rest on check {bad}; all else is as the files say")
     return passed("schema 2 fields, hashes, identities and figures as the other files say")
@@ -615,8 +624,14 @@ def parse_expected(texts: list[str]) -> list[tuple[str, str]]:
 
 
 def figure(result: dict[str, Any], name: str) -> tuple[Any, str | None]:
-    """(a figure by name, or None and why). name: metric, arm.metric, or a dotted path of summary.json."""
+    """(a figure by name, or None and why). name: metric, arm.metric, arm:metric, or a dotted path of summary.json.
+
+    A metric may have the name that it has in the tables.
+    """
     arms = {arm: figures_of(result, arm) for arm in result["arms"]}
+    who, _, metric = name.rpartition(":")
+    name = gates.ALIASES.get(name, name) if not who else name
+    name = f"{who}.{gates.ALIASES.get(metric, metric)}" if who in arms else name
     if any(name in found for found in arms.values()):
         if len(arms) > 1:
             return None, f"name the judge too: {', '.join(f'{foreign.shown(arm, 60)}.{name}' for arm in arms)}"
@@ -630,7 +645,11 @@ def figure(result: dict[str, Any], name: str) -> tuple[Any, str | None]:
             value = value[int(part)] if int(part) < len(value) else None
         else:
             value = value.get(part) if isinstance(value, dict) else None
-    return value, None if value is not None else "there is no such figure"
+    if value is not None:
+        return value, None
+    known = ", ".join(dict.fromkeys(metric for found in arms.values() for metric in found))
+    judges = f" of {', '.join(foreign.shown(arm, 60) for arm in arms)}, as JUDGE.FIGURE" if len(arms) > 1 else ""
+    return None, f"there is no such figure; there are {known}{judges}, and paths of summary.json"
 
 
 def figures_of(result: dict[str, Any], arm: str) -> dict[str, Any]:

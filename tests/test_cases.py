@@ -208,7 +208,8 @@ class RunTest(unittest.TestCase):
     def run_mode(self, *arguments: str, expect: int = 0) -> tuple[str, str]:
         """(last line of stdout, stderr) of a mode, run in this process."""
         out, errors = io.StringIO(), io.StringIO()
-        options = options_of(*arguments, "--out", str(self.folder), "--bootstrap", "50")
+        few = ("--bootstrap", "50") if "--rescore" in arguments else ()
+        options = options_of(*arguments, "--out", str(self.folder), *few)
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
             code = modes.main(options, str(ROOT), CONFIG, INPUTS)
         self.assertEqual(code, expect, out.getvalue() + errors.getvalue())

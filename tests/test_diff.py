@@ -47,6 +47,31 @@ class DiffCase(unittest.TestCase):
         return self.compared(first, second, arms)["arms"][0]
 
 
+class Same(DiffCase):
+    def test_a_run_and_a_copy_of_it_are_the_same_replies_and_no_reproduction(self) -> None:
+        copy = os.path.join(self.top, "copy")
+        shutil.copytree(self.first, copy)
+        found = self.compared(self.first, copy)
+        self.assertEqual([{"k": 32, "n": 32}] * 2, [part["same_replies"] for part in found["arms"]])
+        shown = diff.render(found, "table")
+        self.assertIn("the same 32 replies on both sides, down to their times; nothing was reproduced", shown)
+        self.assertNotIn("reproduction", shown)
+
+    def test_a_run_made_again_is_a_reproduction(self) -> None:
+        again = self.again()
+        made = small.read_rows(again)
+        for row in made:
+            for kept in row["replies"].values():
+                kept["started_at"] = kept["started_at"].replace("Z", "")[:-1] + "9Z"
+        small.write_rows(again, made)
+        found = self.compared(self.first, again, "pareto")
+        self.assertEqual(0, found["arms"][0]["same_replies"]["k"])
+        self.assertIn("the second is a reproduction of the first", diff.render(found, "table"))
+
+    def test_two_repeats_of_one_run_are_no_copies(self) -> None:
+        self.assertEqual(0, self.part(f"{self.first}@1", f"{self.first}@2")["same_replies"]["k"])
+
+
 class Settings(DiffCase):
     def test_of_two_runs_of_the_same_are_said_to_be_reproductions(self) -> None:
         found = self.part(self.first, self.again())

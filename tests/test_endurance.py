@@ -163,12 +163,14 @@ class Resumed(Runs):
         self.assertEqual(0, self.generate(server, concurrency=5).returncode)
         self.assertEqual(first, runner.timeless(self.folder))
 
-    def test_a_complete_run_is_refused(self) -> None:
+    def test_of_a_complete_run_has_nothing_to_do_and_ends_well(self) -> None:
         server = self.serve()
         self.generate(server)
+        asked = len(server.requests)
         done = self.resume()
-        self.assertEqual(3, done.returncode)
-        self.assertIn("the run is complete", done.stderr)
+        self.assertEqual((0, asked), (done.returncode, len(server.requests)), done.stderr)
+        self.assertEqual(str(self.folder), done.stdout.strip())
+        self.assertIn("the run is complete; nothing to resume", done.stderr)
 
     def test_changed_inputs_are_refused_by_name_and_nothing_is_sent(self) -> None:  # C12
         server = self.stopped()

@@ -60,6 +60,28 @@ class GateTest(unittest.TestCase):
         self.assertEqual(code("judge vs control-first:kappa>0 @95", result(0.2, 0.1, 0.3)), 0)
         self.assertEqual(code("control-first vs judge:kappa>0 @95", result(0.2, 0.1, 0.3)), 1)
 
+    def test_the_words_of_the_tables_name_the_same_metrics(self) -> None:
+        for text, metric in (
+            ("consistent>=0.5", "position_consistency"),
+            ("valid>.9", "valid_output"),
+            ("AC1>0", "ac1"),
+        ):
+            self.assertEqual(metric, gates.parse_gate(text.replace(">.", ">0.")).metric)
+
+    def test_unknown_metrics_and_judges_are_refused_without_a_result(self) -> None:
+        names = room("summary").metric_names({"decision": "both"})
+        known = [gates.parse_gate(f"{name}>=0.5") for name in names]
+        gates.refuse_unknown_metrics(known, names)
+        with self.assertRaisesRegex(
+            gates.GateError, "no metric 'kapa'; there are kappa, agreement, ac1, valid_output, "
+        ):
+            gates.refuse_unknown_metrics([gates.parse_gate("kapa>=0.5")], names)
+        gates.refuse_unknown_judges(
+            [gates.parse_gate("one vs two:kappa>0"), gates.parse_gate("kappa>0")], ["one", "two"]
+        )
+        with self.assertRaisesRegex(gates.GateError, "no judge 'three'; there are one, two"):
+            gates.refuse_unknown_judges([gates.parse_gate("one vs three:kappa>0")], ["one", "two"])
+
     def test_what_cannot_be_read_or_found_is_named(self) -> None:
         cases = (
             ("kappa=0.6", "expected [JUDGE:]METRIC"),

@@ -119,14 +119,13 @@ class Progress(unittest.TestCase):
         self.run_, self.runs = run, {"one": run}
 
     def shown(self, stream: io.StringIO, quiet: bool = False) -> Any:
-        return plan.ProgressLine(stream, lambda: self.now, quiet)
+        return plan.ProgressLine(stream, lambda: self.now, quiet, before=plan.ProgressLine.done(self.runs))
 
     def test_it_shows_done_rate_states_retries_cost_and_time_left(self) -> None:
         for number in range(10):
             self.run_.record(number, generate.OK, 0)
         stream = io.StringIO()
         line = self.shown(stream)
-        line.update(self.runs)
         for number in range(10, 30):
             self.run_.record(number, generate.INVALID if number == 29 else generate.OK, 0)
         self.run_.progress.retries, self.run_.progress.maybe_billed, self.run_.progress.cost = 3, 2, 0.5
@@ -144,6 +143,30 @@ class Progress(unittest.TestCase):
             line.update(self.runs)
         self.assertEqual(2, stream.getvalue().count("\n"))
         self.assertNotIn("\r", stream.getvalue())
+
+    def test_the_first_line_comes_soon(self) -> None:
+        stream = io.StringIO()
+        line = self.shown(stream)
+        for self.now in range(4):
+            line.update(self.runs)
+        self.assertEqual(1, stream.getvalue().count("\n"))
+
+    def test_its_rate_is_over_the_whole_run_whenever_it_was_first_shown(self) -> None:
+        line = plan.ProgressLine(io.StringIO(), lambda: self.now, False, started=0.0, before=0)
+        for number in range(100):
+            self.run_.record(number, generate.OK, 0)
+        self.now = 10.0
+        self.assertIn("100/100 replies, 10.0/s,", line.text(self.runs))
+
+    def test_a_slow_rate_still_has_digits(self) -> None:
+        rates = (12.34, 1.0, 0.4, 1 / 60, 0.001)
+        self.assertEqual(["12.3/s", "1.0/s", "24.0/min", "1.0/min", "0.06/min"], [plan.rate_text(r) for r in rates])
+
+    def test_a_cost_that_is_not_known_is_not_shown(self) -> None:
+        line = self.shown(io.StringIO())
+        self.assertNotIn("$", line.text(self.runs))
+        self.run_.progress.unpriced = 3
+        self.assertNotIn("$", line.text(self.runs))
 
     def test_quiet_shows_nothing(self) -> None:
         stream = io.StringIO()

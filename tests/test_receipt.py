@@ -58,7 +58,7 @@ class Conditions(RunCase):
     def test_refuse_an_incomplete_run(self) -> None:
         run = self.run_of("run")
         small.edit_json(run, "manifest.json", lambda found: found.update(status="incomplete"))
-        self.assertIn("--resume", self.refused(run))
+        self.assertIn("the run is not complete", self.refused(run))
 
     def test_refuse_changed_inputs(self) -> None:
         run = self.run_of("run")

@@ -98,7 +98,41 @@ class Verifying(CommandCase):
         self.assertEqual(
             1, self.command("--verify", self.receipt, "--expect", "control-first.agreement=0.01").returncode
         )
-        self.assertEqual(3, self.command("--verify", self.receipt, "--expect", "kappa").returncode)
+        self.assertEqual(2, self.command("--verify", self.receipt, "--expect", "kappa").returncode)
+
+    def test_a_figure_of_several_judges_is_asked_for_by_judge_and_an_unknown_one_lists_what_there_is(self) -> None:
+        for name, words in (("kappa", "name the judge too: "), ("kapa", "there are kappa, agreement, ")):
+            done = self.command("--verify", self.receipt, "--expect", f"{name}=0.00")
+            self.assertEqual(1, done.returncode)
+            self.assertIn(words, done.stdout)
+        for name in ("control-first:agreement", "control-first.agreement", "control-first:consistent"):
+            done = self.command("--verify", self.receipt, "--expect", f"{name}=0.00")
+            self.assertEqual(0, done.returncode, done.stdout)
+
+    def test_a_figure_that_two_files_tell_differently_is_shown_with_both(self) -> None:
+        broken = os.path.join(self.top, "forged")
+        shutil.copytree(self.receipt, broken)
+        found = json.loads(Path(broken, "summary.json").read_text("utf-8"))["arms"]["control-longer"]["metrics"][
+            "kappa"
+        ]
+        small.edit_json(
+            broken, "summary.json", lambda v: v["arms"]["control-longer"]["metrics"]["kappa"].update(value=0.77)
+        )
+        done = self.command("--verify", broken)
+        path = "arms.control-longer.metrics.kappa.value"
+        self.assertIn(f"{path}: expected {found['value']}, got 0.77", done.stdout)
+        self.assertIn(
+            f"receipt.figures.{path}: receipt.json says {found['value']}, summary.json says 0.77", done.stdout
+        )
+        self.assertNotIn("expected 0.77", done.stdout)
+
+    def test_a_folder_that_holds_no_evidence_is_one_short_error(self) -> None:
+        other = os.path.join(self.top, "other", "deep")
+        os.makedirs(other)
+        Path(other, "notes.txt").write_text("mine", encoding="utf-8")
+        done = self.command("--verify", os.path.dirname(other))
+        self.assertEqual((3, "", 1), (done.returncode, done.stdout, done.stderr.count("\n")), done.stderr)
+        self.assertIn("is no receipt and no run", done.stderr)
 
     def test_what_is_no_evidence_exits_3_with_one_message(self) -> None:
         for path in (os.path.join(self.top, "nowhere"), os.path.join(self.home, "check.py")):

@@ -135,6 +135,28 @@ class Pins(InFolder):
         self.assertIn("0 pins changed", self.run_in(kit, "--freeze").stdout)
         self.assertEqual(0, self.run_in(kit, "--plan", "--limit", 1).returncode)
 
+    def test_freeze_refuses_what_no_run_could_use_and_pins_nothing(self) -> None:
+        evaluation = runner.make_evaluation(self.work / "e", [runner.item(n) for n in range(3)])
+        settings = (evaluation / "eval.json").read_bytes()
+        good = (evaluation / "fixture.jsonl").read_bytes()
+        (evaluation / "check.py").write_text("def score(:\n", encoding="utf-8")
+        unusable = settings.replace(b'"decision": "both"', b'"decision": "most"')
+        code = re.sub(rb'"check": "[^"]*"', b'"check": "check.py"', settings)
+        for fixture, config, words in (
+            (good.replace(b'"gold": "A"', b'"gold": "a"'), settings, "fixture.jsonl:1: .*'gold': expected A, B, equal"),
+            (good + b"{bad\n", settings, "fixture.jsonl:4: .*not JSON"),
+            (good, unusable, "eval.json: field 'decision': expected both or original, got 'most'"),
+            (good, code, "check.py: no Python: "),
+        ):
+            (evaluation / "fixture.jsonl").write_bytes(fixture)
+            (evaluation / "eval.json").write_bytes(config)
+            done = runner.cli(evaluation, "--freeze", cwd=self.work)
+            with self.subTest(words):
+                self.assertEqual((1, ""), (done.returncode, done.stdout))
+                self.assertRegex(done.stderr, words)
+                self.assertIn("nothing was pinned", done.stderr)
+                self.assertEqual(config, (evaluation / "eval.json").read_bytes())
+
     def test_freeze_is_refused_while_a_run_is_incomplete_unless_forced(self) -> None:
         evaluation = runner.make_evaluation(self.work / "e", [runner.item(n) for n in range(4)])
         with FaultServer() as server:
@@ -180,11 +202,11 @@ class BeforeAnythingIsSent(InFolder):
             self.assertNotIn("secret", err)
 
     def test_wrong_arms_and_addresses_are_refused_by_name(self) -> None:
-        self.refused(3, "unknown arm 'nobody'", "--generate", "--arms", "nobody")
+        self.refused(2, "unknown arm 'nobody'", "--generate", "--arms", "nobody")
         self.refused(2, "needs --base-url and --model", "--generate", "--arms", "custom")
-        self.refused(3, "http", "--generate", *runner.judge_at("http://judge.example/v1"))
-        self.refused(3, "--extra-body", "--generate", *runner.judge_at("http://127.0.0.1:9/v1"), "--extra-body", "[1]")
-        self.refused(3, "--price", "--generate", *runner.judge_at("http://127.0.0.1:9/v1"), "--price", "cheap")
+        self.refused(2, "http", "--generate", *runner.judge_at("http://judge.example/v1"))
+        self.refused(2, "--extra-body", "--generate", *runner.judge_at("http://127.0.0.1:9/v1"), "--extra-body", "[1]")
+        self.refused(2, "--price", "--generate", *runner.judge_at("http://127.0.0.1:9/v1"), "--price", "cheap")
 
     def test_wrong_flags_give_exit_2(self) -> None:
         for words in (
@@ -271,6 +293,25 @@ class Live(InFolder):
         self.assertGreater(result["cost_usd"]["custom"]["value"], 0)
         self.assertFalse(result["arms"]["custom"]["listed"])
         self.assertEqual([], runner.holders(self.work, runner.CANARY))
+
+    def test_names_of_gates_and_fields_are_refused_before_a_result_is_shown(self) -> None:
+        evaluation = runner.make_evaluation(self.work / "e", [runner.item(n, difficulty="hard") for n in range(3)])
+        runner.cli(evaluation, "--demo", cwd=self.work)
+        folder = runner.run_folder(self.work)
+        for option, value, words in (
+            ("--gate", "kapa>=0.5", "no metric 'kapa'; there are kappa, "),
+            ("--gate", "nobody:kappa>=0.5", "no judge 'nobody'; there are control-longer, "),
+            ("--gate", "kappa>=0.5 @90", "are 95%"),
+            ("--by", "nope", "--by: no pair has a field 'nope'; there are category, "),
+        ):
+            done = runner.cli(evaluation, "--rescore", folder, option, value, cwd=self.work)
+            self.assertEqual((2, ""), (done.returncode, done.stdout), done.stderr)
+            self.assertIn(words, done.stderr)
+        flat = ("--by", "category,difficulty", "--gate", "control-longer:consistent>=0.5")
+        done = runner.cli(evaluation, "--rescore", folder, *flat, cwd=self.work)
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("--by difficulty: no table: the field is 'hard' in every pair here", done.stderr)
+        self.assertIn("By category", done.stdout)
 
     def test_a_recorded_choice_that_its_reply_does_not_say_is_a_mismatch(self) -> None:
         evaluation = runner.make_evaluation(self.work / "e", [runner.item(n) for n in range(3)])

@@ -119,6 +119,43 @@ class Figures(unittest.TestCase):
         self.assertEqual(evidence.pretty(once), evidence.pretty(again))
 
 
+class Broken(unittest.TestCase):
+    """What is said of replies that break off, and of fields that give no table."""
+
+    def test_only_replies_at_the_limit_are_said_to_have_hit_it(self) -> None:
+        verdicts = room("verdicts")
+        for finish, output, expected in (
+            ("length", None, True),
+            ("tool_calls", 2048, True),
+            ("tool_calls", 20, False),
+            (None, None, False),
+        ):
+            kept = {"finish_reason": finish, "usage": {"output": output}}
+            self.assertIs(expected, verdicts.at_limit(kept, 2048))
+        self.assertFalse(verdicts.at_limit({"finish_reason": None, "usage": None}, None))
+
+    def test_each_kind_has_its_own_words(self) -> None:
+        self.assertEqual([], summary.truncated_lines({"at_limit": 0, "elsewhere": 0}))
+        limit, other = summary.truncated_lines({"at_limit": 2, "elsewhere": 3})
+        self.assertRegex(limit, "^2 replies hit the token limit; raise max_tokens in eval.json, --freeze")
+        self.assertRegex(other, "^3 replies break off before the token limit")
+
+    def test_a_field_that_no_pair_has_is_unknown_and_one_that_never_varies_gives_no_table(self) -> None:
+        items = [{"item_id": str(n), "text": "t", "category": "math", "level": n, "votes": []} for n in range(3)]
+        self.assertEqual(["nope"], summary.unknown_dimensions(items, "category,nope,level"))
+        self.assertEqual([], summary.unknown_dimensions(items, None))
+        self.assertEqual(["category", "level"], summary.fields_of(items))
+        self.assertEqual(
+            ["--by category: no table: the field is 'math' in every pair here"],
+            summary.flat_dimensions(items, "category,level", {"level": {}}),
+        )
+
+    def test_models_are_fields_where_both_are_named(self) -> None:
+        items = [{"item_id": "1", "model_a": "x", "model_b": "y"}]
+        self.assertEqual(["model", "model_a", "model_b", "model_pair"], summary.fields_of(items))
+        self.assertEqual([], summary.unknown_dimensions(items, "model,model_pair"))
+
+
 class Kinds(unittest.TestCase):
     def test_an_always_first_judge_has_consistency_and_kappa_zero(self) -> None:  # S07
         result = judged({"judge": [[("A", "A")] * 20]}, pairs(20))
@@ -192,7 +229,13 @@ class Kinds(unittest.TestCase):
 
     def test_several_served_models_or_providers_are_warned_of(self) -> None:  # R40
         metrics: dict[str, Any] = {"kappa": {}}
-        base = {"served_models": {"m": 1}, "served_providers": {}, "metrics": metrics, "invalid_codes": {}, "hints": {}}
+        base = {
+            "served_models": {"m": 1},
+            "served_providers": {},
+            "metrics": metrics,
+            "truncated": {"at_limit": 0, "elsewhere": 0},
+            "hints": {},
+        }
         for key, count in (("served_models", 1), ("served_providers", 1)):
             arm = {**base, key: {"one": 3, "two": 1}}
             lines = summary.warnings_of(None, {"questions": 99, "arms": {"judge": arm}})

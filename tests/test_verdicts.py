@@ -63,7 +63,7 @@ class Reading(unittest.TestCase):
         table = found.tables["judge"]
         self.assertEqual({"ok": 1, "invalid": 2, "failed": 2, "missing": 1}, table.counts())
         self.assertEqual(Counter(ok=4, invalid=4, failed=2), table.replies)
-        self.assertEqual(Counter(no_tool_call=4, timeout=2), table.codes)
+        self.assertEqual((Counter(no_tool_call=4), Counter(timeout=2)), (table.codes, table.failed_codes))
         self.assertEqual([], found.problems)
 
     def test_a_failed_reply_is_no_choice_and_an_invalid_one_is(self) -> None:

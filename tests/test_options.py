@@ -1,0 +1,92 @@
+"""Command lines of run_eval.py: what does not go together is one line and exit 2, and no flag is without effect."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import unittest
+
+from rooms import options_of, room
+
+CUSTOM = ("--arms", "custom", "--base-url", "http://127.0.0.1:9/v1", "--model", "m")
+
+
+class Refused(unittest.TestCase):
+    def refused(self, words: str, *arguments: str) -> None:
+        """The command line is refused: a short usage line, then one line that ends in `words`."""
+        err = io.StringIO()
+        with contextlib.redirect_stderr(err), self.assertRaises(SystemExit) as caught:
+            options_of(*arguments)
+        lines = err.getvalue().rstrip("\n").split("\n")
+        self.assertEqual((2, 2), (caught.exception.code, len(lines)), err.getvalue())
+        self.assertEqual("usage: run_eval.py [DIR] MODE [options]; --help lists them", lines[0])
+        self.assertIn(words, lines[1])
+        self.assertLess(len(lines[1]), 200)
+
+    def test_a_mode_is_needed(self) -> None:
+        self.refused("expected a mode", "--shard", "1/2")
+        self.refused("expected a mode", "evals/mt-bench")
+
+    def test_values_are_refused_in_words(self) -> None:
+        for flag, value, words in (
+            ("--limit", "0", "expected a whole number from 1, got '0'"),
+            ("--rpm", "nan", "expected a number above 0, got 'nan'"),
+            ("--rpm", "fast", "expected a number above 0, got 'fast'"),
+            ("--level", "100", "expected a percentage above 0 and below 100, got '100'"),
+        ):
+            self.refused(f"{flag}: {words}", "--plan", flag, value)
+
+    def test_a_resume_refuses_what_was_settled_when_the_run_started(self) -> None:
+        for words in (
+            ("--limit", "3"),
+            ("--arms", "pareto"),
+            ("--repeats", "2"),
+            ("--split", "test"),
+            ("--shard", "1/2"),
+            ("--base-url", "http://127.0.0.1:9/v1"),
+            ("--model", "m"),
+            ("--api-format", "openai"),
+            ("--strict",),
+            ("--arm-label", "x"),
+            ("--out", "elsewhere"),
+            ("--by", "category"),
+            ("--gate", "kappa>0"),
+        ):
+            with self.subTest(words[0]):
+                self.refused(f"{words[0]}: no effect with --resume", "--resume", "RUN", *words)
+
+    def test_a_resume_takes_keys_prices_pace_and_limits(self) -> None:
+        words = ("--key-env", "K", "--key-file", "f", "--price", "1,1,1", "--rpm", "3", "--concurrency", "2")
+        options = options_of("--resume", "RUN", *words, "--max-usd", "1", "--max-minutes", "2", "--timeout", "9")
+        self.assertEqual(("K", 3.0), (options.key_env, options.rpm))
+
+    def test_flags_of_a_result_are_refused_where_none_is_shown(self) -> None:
+        for words in (("--by", "category"), ("--gate", "kappa>0"), ("--bootstrap", "9"), ("--disagreements",)):
+            self.refused(f"{words[0]}: only with --rescore RUN or --demo", "--generate", *CUSTOM, *words)
+        self.assertEqual("category", options_of("--rescore", "RUN", "--by", "category").by)
+
+    def test_flags_of_a_judge_of_ones_own_are_refused_for_the_others(self) -> None:
+        for words in (("--key-env", "K"), ("--price", "1,1,1"), ("--omit", "seed"), ("--output-mode", "text")):
+            self.refused(f"{words[0]}: only with --arms custom", "--generate", "--arms", "pareto", *words)
+        self.assertEqual("K", options_of("--generate", *CUSTOM, "--key-env", "K").key_env)
+        options = options_of("--import-replies", "f", "--arm-label", "x", "--output-mode", "text")
+        self.assertEqual("text", options.output_mode)
+
+    def test_a_label_goes_with_a_judge_that_has_no_name_yet(self) -> None:
+        self.refused("--arm-label goes with", "--generate", "--arms", "pareto", "--arm-label", "x")
+        self.refused("--import-replies FILE needs --arm-label", "--import-replies", "f")
+        self.assertEqual("x", options_of("--generate", *CUSTOM, "--arm-label", "x").arm_label)
+
+    def test_the_test_split_is_meant_unless_another_is_named(self) -> None:
+        self.assertEqual("test", options_of("--plan").split)
+        self.assertEqual("dev", options_of("--plan", "--split", "dev").split)
+
+    def test_help_names_every_metric_of_a_gate(self) -> None:
+        text = " ".join(room("run_eval").build_parser().format_help().split())
+        for name in (*room("summary").metric_names({}), *room("gates").ALIASES):
+            if name != "AC1" and not name.endswith("_both"):
+                self.assertIn(name, text)
+
+
+if __name__ == "__main__":
+    unittest.main()
