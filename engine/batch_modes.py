@@ -35,9 +35,9 @@ SHOWN_LINES = 5  # unreadable lines of a file that are named one by one
 # === The run ===
 
 
-def open_run(evaluation: evaluations.Evaluation, folder: str) -> dict[str, Any]:
+def open_run(evaluation: evaluations.Evaluation, folder: str, mode: str) -> dict[str, Any]:
     """The manifest of an incomplete run of this evaluation on unchanged inputs. Raises: SettingError, EvidenceError."""
-    manifest = modes.own_manifest(evaluation, folder, "--run")
+    manifest = modes.own_manifest(evaluation, folder, mode)
     if manifest["status"] == "complete":
         raise evaluations.SettingError(f"{folder}: the run is complete; every request has its reply")
     changed = modes.changed_inputs(manifest, evaluation)
@@ -170,7 +170,7 @@ def main_export_batch(evaluation: evaluations.Evaluation, options: Any) -> int:
     """A run's requests without a reply as batch files; a new run unless --run names one."""
     refuse_existing([options.export_batch])
     if options.run:
-        folder, manifest = options.run, open_run(evaluation, options.run)
+        folder, manifest = options.run, open_run(evaluation, options.run, "--export-batch FILE --run")
     else:
         modes.warn(evaluation.warnings)
         folder, manifest = new_run(evaluation, options)
@@ -270,7 +270,7 @@ def never(url: str, headers: Any, body: bytes) -> transport.Answer:
 
 def main_import_batch(evaluation: evaluations.Evaluation, options: Any) -> int:
     """Results of batches into the run they were exported from; finishes it when every reply is there."""
-    folder, manifest = options.run, open_run(evaluation, options.run)
+    folder, manifest = options.run, open_run(evaluation, options.run, "--import-batch RESULTS… --run")
     arms, items = modes.manifest_arms(manifest), modes.run_items(manifest, evaluation)
     with evidence.Lock(folder):
         runs, warnings = modes.taken_up(folder, arms, evaluation, items, manifest["repeats"])

@@ -69,14 +69,14 @@ def evaluation_of(run: str) -> str | None:
 # === Commands ===
 
 
-def command(folder: str | None, mode: str, target: str) -> str:
-    """'python3 -I run_eval.py [DIR] MODE TARGET'. folder: the evaluation's; None when it is not known."""
+def command(folder: str | None, mode: str, *targets: str) -> str:
+    """'python3 -I run_eval.py [DIR] MODE TARGET…'. folder: the evaluation's; None when it is not known."""
     words = ["python3 -I run_eval.py"]
     if folder is None:
         words.append(UNKNOWN)
     elif os.path.realpath(folder) != os.path.realpath(toolkit_home()):
         words.append(shlex.quote(os.path.relpath(folder)))
-    return " ".join([*words, mode, shlex.quote(target)])
+    return " ".join([*words, mode, *map(shlex.quote, targets)])
 
 
 def command_for(run: str, mode: str) -> str:
@@ -84,6 +84,6 @@ def command_for(run: str, mode: str) -> str:
     return command(evaluation_of(run), mode, run)
 
 
-def command_anywhere(slug: object, mode: str, target: str) -> str:
+def command_anywhere(slug: object, mode: str, *targets: str) -> str:
     """The same for a page, which must not depend on the folder it is made in: it rests on the run's slug alone."""
-    return command(toolkit_home() if slug == DEFAULT_SLUG else None, mode, target)
+    return command(toolkit_home() if slug == DEFAULT_SLUG else None, mode, *targets)

@@ -21,6 +21,7 @@ from typing import Any
 import calling
 import client
 import controls
+import ending
 import evaluation as evaluations
 import evidence
 import generate
@@ -330,7 +331,8 @@ def settle(
     failed = sum(run.progress.counts[generate.FAILED] for run in runs.values())
     if work.problem is not None:
         voice.error(str(work.problem), flag_hint(str(work.problem), work.problem.hint))
-    voice.error(f"{job.folder}: {total - left} of {total} replies on disk, {failed} failed; not complete")
+    why = ending.failed_text(*ending.failures(job.journal, runs))
+    voice.error(f"{job.folder}: {total - left} of {total} replies on disk, {failed} failed{why}; not complete")
     messages.say("hint: the same command again asks only what is missing")
     return 130 if interrupted else 3
 

@@ -37,13 +37,14 @@ class Voice:
             say(f"{self.program}: warning: … and {len(lines) - MAX_WARNINGS} more")
 
     def guard(self, handled: tuple[type[Exception], ...], function: Callable[[Any], int], options: Any) -> int:
-        """function(options), with every foreseen problem as one message and exit code 3."""
+        """function(options), with every foreseen problem as one message; exit code 3, 2 for a word of the command."""
         try:
             return function(options)
         except BrokenPipeError:
             raise
         except handled as problem:
             self.error(str(problem), getattr(problem, "hint", None))
+            return getattr(problem, "exit_code", 3)
         except OSError as problem:
             self.error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
         return 3

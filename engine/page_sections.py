@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import agreement
+import commands
 import page_tables
 import pictures
 import tables
@@ -485,8 +486,9 @@ def decision_lines(view: View, judges: list[Any]) -> list[Markup]:
         changed = sum(before != after for before, after in both)
         name = view.places[first][2]
         lines.append(tag("p", f"{name}: {changed:,} of {len(both):,} pairs are decided differently."))
-    paths = " ".join(source.path for source in view.sources[:2])
-    command = tag("code", f"python3 -I run_eval.py --diff {paths}", class_="command", tabindex="0")
+    paths = [source.path for source in view.sources[:2]]
+    again = commands.command_anywhere(view.sources[0].summary.get("slug"), "--diff", *paths)
+    command = tag("code", again, class_="command", tabindex="0")
     return [*lines, tag("p", "The pairs themselves, and how often repeats alone would differ:"), command]
 
 

@@ -771,16 +771,19 @@ def detectable(work: Pass, compared: list[dict[str, Any]], config: dict[str, Any
     return {"n": n, "discordant_share": share, "seen": bool(shares), "power": power, "agreement": value}
 
 
+def replies_text(count: int) -> str:
+    return "1 reply" if count == 1 else f"{count} replies"
+
+
 def truncated_lines(cut: dict[str, int]) -> list[str]:
     """What to think of replies that break off, at the token limit or before it."""
     lines = []
     if cut["at_limit"]:
         remedy = "raise max_tokens in eval.json, --freeze and run again"
-        lines.append(f"{cut['at_limit']} replies hit the token limit; {remedy}")
+        lines.append(f"{replies_text(cut['at_limit'])} hit the token limit; {remedy}")
     if cut["elsewhere"]:
-        lines.append(
-            f"{cut['elsewhere']} replies break off before the token limit: cut on their way, or written so by the model"
-        )
+        why = "cut on the way, or written so by the model"
+        lines.append(f"{replies_text(cut['elsewhere'])} broke off before the token limit: {why}")
     return lines
 
 

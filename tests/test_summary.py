@@ -138,7 +138,7 @@ class Broken(unittest.TestCase):
         self.assertEqual([], summary.truncated_lines({"at_limit": 0, "elsewhere": 0}))
         limit, other = summary.truncated_lines({"at_limit": 2, "elsewhere": 3})
         self.assertRegex(limit, "^2 replies hit the token limit; raise max_tokens in eval.json, --freeze")
-        self.assertRegex(other, "^3 replies break off before the token limit")
+        self.assertRegex(other, "^3 replies broke off before the token limit")
 
     def test_a_field_that_no_pair_has_is_unknown_and_one_that_never_varies_gives_no_table(self) -> None:
         items = [{"item_id": str(n), "text": "t", "category": "math", "level": n, "votes": []} for n in range(3)]
