@@ -17,6 +17,7 @@ import endurance
 import fault_server
 import runner
 from fault_server import FaultServer
+from parallel import beside
 
 POSIX = os.name == "posix"
 
@@ -247,6 +248,9 @@ class Failing(Runs):
         server = self.serve(lambda request: judge(request) if request.number % 2 else down)
         done = self.generate(server, max_requests=8)
         self.assertEqual((3, 8), (done.returncode, len(server.requests)), done.stderr)
+
+
+load_tests = beside("test_endurance")
 
 
 if __name__ == "__main__":
