@@ -514,12 +514,12 @@ def by_dimension(work: Pass) -> dict[str, Any]:
 
 def crossed(work: Pass, items: Any) -> dict[str, Any] | None:
     """Right and all per arm in every cell of two dimensions; None where none of the pairs of dimensions varies."""
-    columns: dict[str, list[list[str]]] = {dimension: [] for pair in CROSSED for dimension in pair}
+    found_levels: dict[str, list[list[str]]] = {dimension: [] for pair in CROSSED for dimension in pair}
     for item in items:
-        for dimension, column in columns.items():
-            column.append(levels_of(item, dimension))
+        for dimension, per_item in found_levels.items():
+            per_item.append(levels_of(item, dimension))
     for dimensions in CROSSED:
-        levels = [columns[dimension] for dimension in dimensions]
+        levels = [found_levels[dimension] for dimension in dimensions]
         if any(len({level for each in found for level in each}) < 2 for found in levels):
             continue
         places: dict[tuple[str, str], list[int]] = {}
