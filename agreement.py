@@ -1224,6 +1224,7 @@ class Resampler:
         self.seed, self.name, self.n_resamples, self.level, self.q = seed, name, n_resamples, level, q
         self.patterns: dict[Pattern, int] = {}
         self.items: list[Item] = []
+        self.ratio_names: set[str] = set()  # also of ratios that are missing everywhere: asked for, they are undefined
         self.known: dict[Hashable, int] = {}  # rows as given -> pattern number
 
     def add(
@@ -1256,6 +1257,7 @@ class Resampler:
         ratios: Mapping[tuple[str, str], tuple[int, int] | None],
     ) -> int:
         """The number of an item's pattern, canonical: aliases, missing entries and the order of arms are gone."""
+        self.ratio_names.update(name for _, name in ratios or {})
         labels = tuple(sorted((arm, canonical(label)) for arm, label in decisions.items() if label is not None))
         counts = tuple(sorted((key, value) for key, value in ratios.items() if value is not None))
         check_ratios(counts)
@@ -1293,8 +1295,13 @@ class Resampler:
             result[key] = estimate(value, reason, n, n_units, values, knife, self.level)
         return result
 
-    def by_group(self, keys: Iterable[Key], *, bca: bool = False) -> dict[Hashable, dict[Key, Estimate]]:
-        """Group -> estimates of the items registered under it, each group with a random stream of its own."""
+    def by_group(
+        self, keys: Iterable[Key], *, bca: bool = False, n_resamples: int | None = None
+    ) -> dict[Hashable, dict[Key, Estimate]]:
+        """Group -> estimates of the items registered under it, each group with a random stream of its own.
+
+        n_resamples: for tables with many groups; None = as many as for the whole.
+        """
         members: defaultdict[Hashable, list[Item]] = defaultdict(list)
         for item in self.items:
             for group in item.groups:
@@ -1305,11 +1312,11 @@ class Resampler:
             part = Resampler(
                 seed=self.seed,
                 name=f"{self.name}:{group}",
-                n_resamples=self.n_resamples,
+                n_resamples=n_resamples or self.n_resamples,
                 level=self.level,
                 q=self.q,
             )
-            part.patterns, part.items = self.patterns, members[group]
+            part.patterns, part.items, part.ratio_names = self.patterns, members[group], self.ratio_names
             result[group] = part.estimates(wanted, bca=bca)
         return result
 
@@ -1415,7 +1422,7 @@ class Layout:
         used = sorted({item.pattern for item in sampler.items})
         by_number = {number: pattern for pattern, number in sampler.patterns.items()}
         self.n_resamples = sampler.n_resamples
-        self.check(keys, {name for pattern in sampler.patterns for (_, name), _ in pattern.ratios})
+        self.check(keys, sampler.ratio_names)
         pairs = sorted({pair for key in keys for pair in self.arm_pairs(key)})
         entries: defaultdict[Field, array[int]] = defaultdict(lambda: array("Q"))
         largest = 1

@@ -466,21 +466,27 @@ def run(options: Any) -> int:
         lock_offline(children=options.run_pinned_code)
     config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
     modes = load_rooms(inputs, config, folder, rooms_of(options))
+    options.readers = own_readers(options.diff, folder) if options.diff else None
     result: int = modes.main(options, folder, config, inputs)
     return result
 
 
 def folder_of(options: Any) -> str:
-    """The evaluation that a given run or receipt is of, by its slug; this folder when none here has that slug."""
-    import os
-
+    """The evaluation that a given run or receipt is of; this folder when none here has its slug."""
     several = options.merge or options.diff or [None]
     given = options.rescore or options.resume or options.receipt or options.verify or several[0]
-    manifest = os.path.join(given, "manifest.json") if given else ""
-    if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
-        return home()
-    import json
+    return (evaluation_of(given) if given else None) or home()
 
+
+def evaluation_of(given: str) -> str | None:
+    """The folder here with the slug of a run or receipt, a '@2' behind its path left off; None when there is none."""
+    import json
+    import os
+
+    path = given if os.path.exists(given) else given.rpartition("@")[0]
+    manifest = os.path.join(path, "manifest.json") if path else ""
+    if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
+        return None
     slugs = []
     for path in (manifest, *(os.path.join(folder, "eval.json") for folder in evaluation_folders())):
         try:
@@ -488,7 +494,24 @@ def folder_of(options: Any) -> str:
         except (ValueError, AttributeError, RecursionError, PinError):
             slugs.append(None)
     wanted, known = slugs[0], slugs[1:]
-    return evaluation_folders()[known.index(wanted)] if wanted is not None and wanted in known else home()
+    return evaluation_folders()[known.index(wanted)] if wanted is not None and wanted in known else None
+
+
+def own_readers(given: list[str], folder: str) -> list[tuple[Any, Any]]:
+    """(recipe, check) for each of some runs, of the evaluation that it is of; of `folder` where its slug is unknown.
+
+    Raises: PinError.
+    """
+    readers = []
+    for number, path in enumerate(given):
+        place = evaluation_of(path) or folder
+        config, inputs = verified(place, skip_unbuilt=True)
+        names = [
+            (own_path(place, config, f"{name}.py"), f"{name}_{number}", f"{name}.py") for name in ("recipe", "check")
+        ]
+        recipe, check = (load(path, name, inputs[plain]) for path, name, plain in names)
+        readers.append((recipe, check))
+    return readers
 
 
 def git_history(folder: str) -> str | None:

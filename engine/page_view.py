@@ -127,7 +127,9 @@ def view_of(sources: Sequence[page_source.Source]) -> View:
     kinds = {(source.summary["slug"], page_tables.is_pairwise(source.summary)) for source in sources}
     if len(kinds) > 1:
         named_ = ", ".join(sorted(str(slug) for slug, _ in kinds))
-        raise evidence.EvidenceError(f"one page shows runs of one evaluation, got runs of {named_}")
+        raise evidence.EvidenceError(
+            f"one page shows runs of one evaluation, got runs of {named_} (run_eval.py --diff compares those)"
+        )
     places = arm_places(sources)
     result = merged(sources, places)
     real = [shown for shown, _, _ in places if result["arms"][shown]["provenance"] != "control"]

@@ -5,6 +5,7 @@ Here options become calls and findings become output and exit codes; the work is
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import sys
@@ -111,8 +112,11 @@ def figure_lines(result: dict[str, Any] | None) -> list[str]:
 
 
 def main_diff(evaluation: evaluations.Evaluation, options: Any) -> int:
-    """--diff A B: two runs or receipts, each with '@2' behind it for one repeat."""
-    sides = [differing.open_side(text, evaluation, os.path.exists) for text in options.diff]
+    """--diff A B: two runs or receipts, each with '@2' behind it for one repeat, each read by its own evaluation."""
+    sides = [
+        differing.open_side(text, dataclasses.replace(evaluation, recipe=recipe, check=check), os.path.exists)
+        for text, (recipe, check) in zip(options.diff, options.readers)
+    ]
     result = differing.compare(sides[0], sides[1], options.arms.split(",") if options.arms else None)
     print(differing.render(result, options.format), end="")
     return 0

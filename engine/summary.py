@@ -20,6 +20,7 @@ import verdicts
 
 DIMENSIONS = ("category", "fault", "difficulty")
 CROSSED = (("model_pair", "category"), ("fault", "category"), ("difficulty", "category"))  # the first that varies
+LEVEL_RESAMPLES = 2_000  # of each level of an exploratory table: there are dozens, and nothing is decided by them
 KAPPA_FLOOR = 30  # pairs below which a level shows no kappa
 QUESTION_FLOOR = 5  # questions below which a level shows counts only
 WARN_CLUSTERS = 15  # questions below which a cluster interval covers too little
@@ -501,7 +502,7 @@ def position_counts(work: Pass, name: str, places: list[int]) -> dict[str, int]:
 def by_dimension(work: Pass) -> dict[str, Any]:
     """dimension -> level -> arm -> metric; exploratory, so no verdict stands in it."""
     keys = [(name, metric) for name in work.tables for metric in ("agreement", "kappa", "position_consistency")]
-    groups = work.sampler.by_group(keys)
+    groups = work.sampler.by_group(keys, n_resamples=min(work.resamples, LEVEL_RESAMPLES))
     found: dict[str, Any] = {}
     for dimension in work.dimensions:
         levels = sorted({level for each in work.levels for level in each.get(dimension, [])})
@@ -681,7 +682,12 @@ def summarise(
         "decision": work.rule,
         "headline": config.get("headline", {}).get("metric", "kappa"),
         "seed": work.seed,
-        "bootstrap": {"resamples": work.resamples, "level": work.level, "unit": "question"},
+        "bootstrap": {
+            "resamples": work.resamples,
+            "level_resamples": min(work.resamples, LEVEL_RESAMPLES),
+            "level": work.level,
+            "unit": "question",
+        },
         "arms": {name: arm_result(work, name, manifest, estimates) for name in tables},
         "baselines": baselines(work),
         "position": {name: position_result(work, name, estimates) for name in tables},

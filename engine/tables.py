@@ -305,7 +305,8 @@ def level_sections(result: dict[str, Any]) -> list[Section]:
             body.append((level, str(arms[names[0]]["agreement"]["n"]), str(arms[names[0]]["n_questions"]), *cells))
         head = (dimension, "pairs", "questions", *[f"{name}: right, kappa" for name in names])
         head += ("people: vote = vote",) if people else ()
-        found.append((f"By {dimension} (exploratory)", head, body, []))
+        resamples = result["bootstrap"].get("level_resamples", result["bootstrap"]["resamples"])
+        found.append((f"By {dimension} (exploratory; intervals of {resamples:,} resamples)", head, body, []))
     return found
 
 

@@ -553,6 +553,16 @@ class BootstrapTests(unittest.TestCase):
         self.assertAlmostEqual(one.interval.low, -two.interval.high, places=12)
         self.assertAlmostEqual(difference.interval.high, 2 * one.interval.high, places=12)
 
+    def test_a_ratio_that_is_missing_everywhere_is_undefined_not_an_error(self) -> None:
+        sampler = agreement.Resampler(seed=1, name="x", n_resamples=10)
+        for _ in range(3):
+            sampler.add("A", {"judge": None}, ratios={("judge", "consistency"): None}, groups=("all",))
+        for found in (
+            sampler.estimates([("judge", "consistency")]),
+            sampler.by_group([("judge", "consistency")])["all"],
+        ):
+            self.assertEqual((None, "no_items"), found["judge", "consistency"][:2])
+
     def test_groups_are_resampled_on_their_own(self) -> None:
         sampler = agreement.Resampler(seed=1, name="all", n_resamples=300)
         rows = random_rows(12, 80, 20)

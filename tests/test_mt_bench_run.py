@@ -1,4 +1,4 @@
-"""The evaluations of evals/ through the runner: recorded replies, own tables, completions, and the public figures."""
+"""The evaluations of evals/ through the runner: recorded replies, own tables, completions."""
 
 from __future__ import annotations
 
@@ -16,9 +16,6 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import mtbench_release as made
 from fault_server import FaultServer, Json, Request
 
-RELEASE = ("items.jsonl", "questions.jsonl", "reference_answers_gpt4.jsonl", "judge_prompts.jsonl")
-RECORDED = os.path.join(made.SHARED, "replies_gpt4_pair.jsonl")
-HAVE_SHARED = all(os.path.exists(os.path.join(made.SHARED, name)) for name in (*RELEASE, RECORDED))
 TOOLKIT = ("run_eval.py", "recipe.py", "check.py", "agreement.py", "client.py", "eval.json", "fixture.jsonl")
 
 
@@ -98,6 +95,27 @@ class MadeUp(unittest.TestCase):
         self.assertRegex(pinned, "^[0-9a-f]{64}$")
         _, errors = run(self.folder, "run_eval.py", self.evaluation("mt-bench-100"), "--demo", expect=1)
         self.assertIn("hint: python3 -I evals/mt-bench-100/build.py --help", errors)
+
+    def test_a_release_with_other_oddities_than_the_pinned_ones_warns(self) -> None:
+        items = self.items()
+        empty = sum(not item[side] for item in items for side in ("answer_a", "answer_b"))
+        self.assertNotIn(empty, (0, 4))
+        arguments = ["--generate", "--arms", "control-first", "--out", os.path.join(self.folder, "odd"), "--quiet"]
+        _, errors = run(self.folder, "run_eval.py", self.evaluation("mt-bench"), *arguments)
+        self.assertIn(f"run_eval: warning: known_oddities.empty_answer: expected 4, got {empty}\n", errors)
+
+    def test_two_judge_configurations_of_the_same_pairs_are_compared_each_read_by_its_own_recipe(self) -> None:
+        runs = []
+        for name in ("mt-bench", "mt-bench-tool"):
+            arguments = ["--generate", "--arms", "control-longer", "--out", os.path.join(self.folder, "two"), "--quiet"]
+            runs.append(run(self.folder, "run_eval.py", self.evaluation(name), *arguments)[0].strip())
+        for sides in (runs, [runs[1], runs[0]], [f"{runs[0]}@1", f"{runs[1]}@1"]):
+            with self.subTest(sides):
+                out, _ = run(self.folder, "run_eval.py", "--diff", *sides, "--format", "json")
+                found = json.loads(out)
+                (arm,) = found["arms"]
+                self.assertEqual((found["warnings"], arm["changed"]["pair"]), ([], {"k": 0, "n": len(self.items())}))
+                self.assertIn("file recipe.py", [entry["setting"] for entry in arm["settings"]])
 
     def test_recorded_replies_become_a_run_that_is_rescored(self) -> None:
         items = self.items()
@@ -201,50 +219,6 @@ class MadeUp(unittest.TestCase):
 def completion(text: str) -> Json:
     message = {"role": "assistant", "content": text}
     return Json({"id": "c", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}]})
-
-
-@unittest.skipUnless(HAVE_SHARED, "the public release is not there: ../shared/data/mt_bench")
-class PublicFigures(unittest.TestCase):
-    """The release, GPT-4's recorded replies and the figures of the paper, by the commands a reader would use."""
-
-    def judged(self, folder: str, name: str, turn: int) -> Any:
-        prompts = [os.path.join(made.SHARED, part) for part in RELEASE[1:]]
-        source = ["--from", os.path.join(made.SHARED, RELEASE[0]), "--turn", str(turn)]
-        run(folder, "evals/mt-bench/build.py", *source, "--prompts", *prompts)
-        lines, _ = run(folder, "evals/mt-bench/replies.py", RECORDED, "--turn", str(turn))
-        path = os.path.join(folder, f"recorded-{turn}.jsonl")
-        with open(path, "w", encoding="utf-8", newline="\n") as stream:
-            stream.write(lines)
-        evaluation = os.path.join(folder, "evals", name)
-        given = ["--import-replies", path, "--arm-label", "gpt-4-recorded", "--out", os.path.join(folder, "runs")]
-        out, _ = run(folder, "run_eval.py", evaluation, *given)
-        run(folder, "run_eval.py", evaluation, "--rescore", out.strip(), "--bootstrap", "500")
-        return summary_of(out.strip())
-
-    def test_gpt_4_comes_out_as_published_on_both_turns(self) -> None:
-        published = {
-            1: {"S1": ((886, 1343), (454, 721)), "S2": ((726, 859), (388, 479))},
-            2: {"S1": ((871, 1325), (471, 707)), "S2": ((731, 867), (388, 474))},
-        }
-        changed = invalid = 0
-        with tempfile.TemporaryDirectory() as folder:
-            copy_toolkit(folder)
-            for turn, name in ((1, "mt-bench"), (2, "mt-bench-turn2")):
-                result = self.judged(folder, name, turn)
-                setups = result["tables"]["figures"]["setups"]["gpt-4-recorded"]
-                found = {
-                    setup: tuple((shown[who]["k"], shown[who]["n"]) for who in ("judge", "people"))
-                    for setup, shown in setups.items()
-                }
-                self.assertEqual(found, published[turn])
-                position = result["position"]["gpt-4-recorded"]
-                changed += position["n"] - position["consistent"]
-                invalid += result["arms"]["gpt-4-recorded"]["counts"]["invalid"]
-                if turn == 1:
-                    self.assertEqual(
-                        (result["items"], result["no_consensus"], result["human"]["votes"]), (910, 105, 1689)
-                    )
-        self.assertEqual((changed, invalid), (292, 2))
 
 
 if __name__ == "__main__":

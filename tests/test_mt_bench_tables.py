@@ -26,8 +26,14 @@ def pair(key: str, votes: str, models: tuple[str, str] = PAIRS[0], cluster: str 
     """votes: one letter per expert, A, B or = for a tie; lower case for an author."""
     names = {"A": "A", "B": "B", "=": "equal"}
     voters = [("author" if v.islower() else "expert", names[v.upper()]) for v in votes]
+    labels = [label for _, label in voters]
+    best = sorted(set(labels), key=labels.count)[::-1]
+    leads = len(best) == 1 or labels.count(best[0]) > labels.count(best[1])
     return {
         "item_id": key,
+        "answer_a": "long text",
+        "answer_b": "text",
+        "gold": best[0] if leads else None,
         "cluster": cluster,
         "category": "stem",
         "turn": 1,
@@ -37,8 +43,9 @@ def pair(key: str, votes: str, models: tuple[str, str] = PAIRS[0], cluster: str 
     }
 
 
-def row(key: str, decision: str, repeat: int = 1) -> dict[str, Any]:
-    return {"arm": "j", "item_id": key, "repeat": repeat, "decision": decision}
+def row(key: str, decision: str, repeat: int = 1, same: bool = True) -> dict[str, Any]:
+    steady = {"position_consistency": {"score": int(same and decision != "invalid")}}
+    return {"arm": "j", "item_id": key, "repeat": repeat, "decision": decision, "secondary": steady}
 
 
 def made_up(n: int, seed: int) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -101,6 +108,60 @@ class EveryVote(unittest.TestCase):
     def test_the_majority_of_repeats_is_the_decision(self) -> None:
         rows = [row("i", "A", 1), row("i", "B", 2), row("i", "B", 3)]
         self.assertEqual(figures([pair("i", "B")], rows)["votes"]["all"]["arms"]["j"]["k"], 1)
+
+
+class When(unittest.TestCase):
+    CASES = {  # votes, decision, whether both orders say it -> kinds that are 1, groups beside "all"
+        "right": ("A", "A", True, "right", "one vote", "longer answer", "same winner in both"),
+        "reversed": ("BB", "A", True, "reversed", "all of one mind", "shorter answer", "same winner in both"),
+        "missed": ("ABB", "equal", False, "missed", "divided", "shorter answer", "changes with the order"),
+        "invented": ("==", "B", True, "invented", "all of one mind", "a tie", "same winner in both"),
+        "tie": ("=", "equal", True, "right", "one vote", "a tie", "a tie in both orders"),
+        "invalid": ("AA", "invalid", False, None, "all of one mind", "longer answer", "without a verdict"),
+    }
+
+    def test_each_decision_is_of_one_kind_and_counted_in_its_groups(self) -> None:
+        for key, (votes, decision, same, kind, *groups) in self.CASES.items():
+            with self.subTest(key):
+                found = figures([pair(key, votes)], [row(key, decision, same=same)])["when"]["j"]
+                self.assertEqual(len(found), 1 + len(groups))
+                for part in ("all", *groups):
+                    shown = next(shown for group, shown in found.items() if group.endswith(part) or part in group)
+                    self.assertEqual(
+                        {name: shown[name]["k"] for name in tables.KINDS if shown[name]["k"]}, {kind: 1} if kind else {}
+                    )
+                    self.assertEqual(shown["right"]["n"], 1)
+
+    def test_a_wrong_winner_is_out_of_pairs_with_two_winners(self) -> None:
+        items = [pair(key, votes) for key, (votes, *_) in self.CASES.items()]
+        rows = [row(key, given[1], same=given[2]) for key, given in self.CASES.items()]
+        shown = figures(items, rows)["when"]["j"]["all"]
+        self.assertEqual((shown["wrong_winner"]["k"], shown["wrong_winner"]["n"], shown["right"]["n"]), (1, 2, 6))
+
+    def test_a_pair_without_gold_is_not_counted(self) -> None:
+        self.assertEqual(figures([pair("i", "AB")], [row("i", "A")])["when"]["j"], {})
+
+    def test_a_pair_asked_twice_shows_how_steady_the_judge_is(self) -> None:
+        items = [pair("i", "A"), pair("k", "A", cluster="q2"), pair("l", "A", cluster="q3")]
+        rows = [row("i", "A"), row("i", "A", 2), row("k", "A"), row("k", "B", 2), row("l", "A")]
+        again = figures(items, rows)["again"]["j"]
+        self.assertEqual((again["pairs"], again["same"]["k"], again["same"]["n"]), (2, 1, 2))
+        self.assertEqual(figures(items, [row("i", "A")])["again"], {})
+
+    def test_a_judge_that_says_what_people_say_is_no_better_than_they_are(self) -> None:
+        beyond = figures([pair("i", "AAB")], [row("i", "A")])["votes"]["all"]["beyond"]["j"]
+        self.assertEqual((beyond["k"], beyond["n"]), (1, 1))  # only the B voter's fellows have a plurality: A
+        self.assertEqual(figures([pair("i", "AA")], [row("i", "A")])["votes"]["all"]["beyond"]["j"]["k"], 0)
+
+
+class Sided(unittest.TestCase):
+    def test_a_wrong_winner_lifts_one_model_and_drops_the_other(self) -> None:
+        items = [pair("i", "AA"), pair("k", "BB", cluster="q2"), pair("l", "==", cluster="q3")]
+        rows = [row("i", "B"), row("k", "B"), row("l", "A")]
+        found = figures(items, rows)["sided"]["j"]
+        counted = {m: {n: (s["k"], s["n"]) for n, s in shown.items()} for m, shown in found.items()}
+        self.assertEqual(counted["ash"], {"lifted": (0, 1), "dropped": (1, 1)})
+        self.assertEqual(counted["birch"], {"lifted": (1, 1), "dropped": (0, 1)})
 
 
 class Favour(unittest.TestCase):

@@ -1,4 +1,4 @@
-"""MT-Bench's own tables: the paper's S1 and S2, every vote counted, whom the judge favours, where people are unanimous.
+"""MT-Bench's own tables: S1 and S2, every vote, whom the judge favours, when it is wrong, where people are unanimous.
 
     tables = load("evals/mt-bench/tables.py")        # the runner loads it, after agreement.py
     tables.tables(items, rows, config, settings)     # {"figures": {...}, "sections": [...]}
@@ -23,22 +23,30 @@ SETUPS = (("S1", "with_tie"), ("S2", "without_tie"))
 JUDGE, PEOPLE = "gpt4-pair_human", "human_human"  # agreement.py's names of the two comparisons, for any judge
 SCORES = {"A": 2, "equal": 1, "B": 0}  # of A, in halves of a win
 DIMENSIONS = ("category", "model", "model_pair")
+KINDS = ("right", "reversed", "missed", "invented")  # what a decision can be to gold; an invalid one is none of them
 LISTED = 20  # contradictions printed; the figures hold all
 
+Repeats = dict[str, dict[str, list[tuple[str, bool]]]]  # arm -> item_id -> (decision, both orders say it) per repeat
 Decisions = dict[str, dict[str, str]]  # arm -> item_id -> 'A' | 'B' | 'equal' | 'invalid'
 
 
 # === Decisions ===
 
 
-def decisions_of(rows: Iterable[dict[str, Any]]) -> Decisions:
-    """Each arm's decision per item, by majority over repeats; rows with a failed reply carry none."""
-    repeats: dict[str, dict[str, list[str]]] = {}
+def repeats_of(rows: Iterable[dict[str, Any]]) -> Repeats:
+    """Each arm's decisions per item, one a repeat, and whether both orders say it; a failed reply gives none."""
+    found: Repeats = {}
     for row in rows:
         if "decision" in row:
-            repeats.setdefault(row["arm"], {}).setdefault(row["item_id"], []).append(row["decision"])
+            said = (row["decision"], row["secondary"]["position_consistency"]["score"] == 1)
+            found.setdefault(row["arm"], {}).setdefault(row["item_id"], []).append(said)
+    return found
+
+
+def decisions_of(repeats: Repeats) -> Decisions:
+    """Each arm's decision per item, by majority over repeats."""
     return {
-        arm: {item_id: str(agreement.majority(labels)) for item_id, labels in by_item.items()}
+        arm: {item_id: str(agreement.majority([label for label, _ in said])) for item_id, said in by_item.items()}
         for arm, by_item in repeats.items()
     }
 
@@ -110,34 +118,166 @@ def people_counts(item: dict[str, Any]) -> tuple[int, int]:
     return same, math.comb(len(labels), 2)
 
 
+def against_others(item: dict[str, Any], decision: str | None) -> tuple[int, int] | None:
+    """(judge right minus person right, persons), where right is what the other people on the item say by plurality."""
+    if decision is None:
+        return None
+    found = agreement.loo_counts([{vote["judge"]: vote["label"] for vote in item["votes"]}], [decision])
+    return sum(each.judge - each.human for each in found), sum(each.n for each in found)
+
+
 def levels_of(item: dict[str, Any]) -> list[str]:
     """The groups an item is counted under: everything, its category, each of its models, its pair of models."""
     models = (item["model_a"], item["model_b"])
     return ["all", f"category={item['category']}", *(f"model={m}" for m in models), f"model_pair={' vs '.join(models)}"]
 
 
-def every_vote(items: Sequence[dict[str, Any]], decisions: Decisions, settings: dict[str, Any]) -> dict[str, Any]:
-    """group -> {pairs, people: figure, arms: {arm: figure}}: agreement with single votes, people's own beside it."""
-    sampler = agreement.Resampler(seed=settings["seed"], name="mt-bench votes", **bootstrap(settings))
-    sums: dict[tuple[str, str], list[int]] = {}
-    for item in items:
-        counts = {arm: vote_counts(item, labels.get(item["item_id"])) for arm, labels in decisions.items()}
-        counts["people"] = people_counts(item)
-        groups = levels_of(item)
-        sampler.add(
-            None, {}, cluster=item["cluster"], ratios={(arm, "votes"): c for arm, c in counts.items()}, groups=groups
-        )
+class Tally:
+    """Shares by group, each with counts and interval: the resampler of one analysis and the sums beside it."""
+
+    def __init__(self, name: str, settings: dict[str, Any]) -> None:
+        self.sampler = agreement.Resampler(seed=settings["seed"], name=name, **bootstrap(settings))
+        self.sums: dict[tuple[str, tuple[str, str]], list[int]] = {}
+
+    def add(
+        self, item: dict[str, Any], ratios: dict[tuple[str, str], tuple[int, int] | None], groups: list[str]
+    ) -> None:
+        """Count one item under its groups. ratios: (arm, name) -> (k, n), None = missing."""
+        self.sampler.add(None, {}, cluster=item["cluster"], ratios=ratios, groups=groups)
         for group in groups:
-            for arm, counted in {**counts, "pairs": (0, 1)}.items():
-                total = sums.setdefault((group, arm), [0, 0])
+            for key, counted in ratios.items():
+                total = self.sums.setdefault((group, key), [0, 0])
                 total[0] += counted[0] if counted else 0
                 total[1] += counted[1] if counted else 0
-    names = [*decisions, "people"]
+
+    def figures(self, keys: Sequence[tuple[str, str]]) -> dict[str, dict[tuple[str, str], dict[str, Any]]]:
+        """group -> key -> {k, n, value, low, high, reason}."""
+        return {
+            str(group): {key: figure(estimates[key], *self.sums[str(group), key]) for key in keys}
+            for group, estimates in self.sampler.by_group(keys).items()
+        }
+
+
+def every_vote(items: Sequence[dict[str, Any]], decisions: Decisions, settings: dict[str, Any]) -> dict[str, Any]:
+    """group -> {pairs, people: figure, arms: {arm: figure}, beyond: {arm: figure}}: agreement with single votes.
+
+    people: their agreement with each other. beyond: how much more often than a person the judge says what the other
+    people on the pair say by plurality, a difference of two shares over the same votes.
+    """
+    tally = Tally("mt-bench votes", settings)
+    pairs: dict[str, int] = {}
+    for item in items:
+        given = {arm: labels.get(item["item_id"]) for arm, labels in decisions.items()}
+        ratios = {(arm, "votes"): vote_counts(item, label) for arm, label in given.items()}
+        ratios |= {(arm, "beyond"): against_others(item, label) for arm, label in given.items()}
+        tally.add(item, {**ratios, ("people", "votes"): people_counts(item)}, levels_of(item))
+        for group in levels_of(item):
+            pairs[group] = pairs.get(group, 0) + 1
+    keys = [(arm, name) for arm in decisions for name in ("votes", "beyond")] + [("people", "votes")]
+    return {
+        group: {
+            "pairs": pairs[group],
+            "people": shown["people", "votes"],
+            "arms": {arm: shown[arm, "votes"] for arm in decisions},
+            "beyond": {arm: shown[arm, "beyond"] for arm in decisions},
+        }
+        for group, shown in tally.figures(keys).items()
+    }
+
+
+# === When the judge departs from gold ===
+
+
+def kind_of(gold: str, decision: str) -> str | None:
+    """right, reversed (the answer that gold says is worse), missed (a tie for a winner), invented (a winner for a tie).
+
+    None for an invalid decision, which is wrong and none of these.
+    """
+    if decision == gold:
+        return "right"
+    if decision == "invalid":
+        return None
+    if gold == "equal":
+        return "invented"
+    return "missed" if decision == "equal" else "reversed"
+
+
+def people_group(item: dict[str, Any]) -> str:
+    """How sure the people are of a pair that has gold."""
+    labels = labels_of(item)
+    if len(labels) == 1:
+        return "people: one vote"
+    return "people: two or more, all of one mind" if len(set(labels)) == 1 else "people: two or more, divided"
+
+
+def length_group(item: dict[str, Any]) -> str:
+    """Which answer gold picks, by its length in characters."""
+    more = len(item["answer_a"]) - len(item["answer_b"])
+    if item["gold"] == "equal":
+        return "gold: a tie"
+    if more == 0:
+        return "gold: one of two equally long"
+    return "gold: the longer answer" if (more > 0) == (item["gold"] == "A") else "gold: the shorter answer"
+
+
+def order_group(said: Sequence[tuple[str, bool]]) -> str:
+    """What the order of the answers did to the judge's verdict on a pair, over all repeats."""
+    if "invalid" in [label for label, _ in said]:
+        return "judge: a reply without a verdict"
+    if not all(same for _, same in said):
+        return "judge: its verdict changes with the order"
+    return "judge: a tie in both orders" if said[0][0] == "equal" else "judge: the same winner in both orders"
+
+
+def kind_counts(gold: str, decision: str) -> dict[str, tuple[int, int]]:
+    """Of one pair with gold: for every kind whether the decision is it; and whether a winner is the wrong one."""
+    kind = kind_of(gold, decision)
+    counts = {name: (int(kind == name), 1) for name in KINDS}
+    both = gold != "equal" and decision in ("A", "B")
+    return {**counts, "wrong_winner": (int(kind == "reversed"), int(both))}
+
+
+def when(
+    items: Sequence[dict[str, Any]], repeats: Repeats, decisions: Decisions, settings: dict[str, Any]
+) -> dict[str, Any]:
+    """arm -> group -> kind -> figure, over pairs with gold; people: their agreement on the same pairs.
+
+    Kinds are those of kind_of, each out of all pairs of the group; wrong_winner is out of those on which both gold and
+    the judge name a winner. Groups: how sure the people are, which length they prefer, what the order did to the judge.
+    """
     found: dict[str, Any] = {}
-    for key, estimates in sampler.by_group([(arm, "votes") for arm in names]).items():
-        group = str(key)
-        shown = {arm: figure(estimates[arm, "votes"], *sums[group, arm]) for arm in names}
-        found[group] = {"pairs": sums[group, "pairs"][1], "people": shown.pop("people"), "arms": shown}
+    for arm, labels in decisions.items():
+        tally = Tally(f"mt-bench when {arm}", settings)
+        for item in items:
+            decision = labels.get(item["item_id"])
+            if item["gold"] is None or decision is None:
+                continue
+            counts: dict[tuple[str, str], tuple[int, int] | None] = {
+                (arm, name): counted for name, counted in kind_counts(item["gold"], decision).items()
+            }
+            counts["people", "votes"] = people_counts(item)
+            order = order_group(repeats[arm][item["item_id"]])
+            tally.add(item, counts, ["all", people_group(item), length_group(item), order])
+        keys = [*((arm, name) for name in (*KINDS, "wrong_winner")), ("people", "votes")]
+        found[arm] = {
+            group: {"people" if key[0] == "people" else key[1]: shown[key] for key in keys}
+            for group, shown in tally.figures(keys).items()
+        }
+    return found
+
+
+def asked_again(items: Sequence[dict[str, Any]], repeats: Repeats, settings: dict[str, Any]) -> dict[str, Any]:
+    """arm -> {pairs, same: figure}: how often two repeats on a pair give the same decision; arms with repeats only."""
+    found = {}
+    for arm, by_item in repeats.items():
+        tally, pairs = Tally(f"mt-bench again {arm}", settings), 0
+        for item in items:
+            labels = [label for label, _ in by_item.get(item["item_id"], [])]
+            same = sum(math.comb(labels.count(label), 2) for label in set(labels))
+            tally.add(item, {(arm, "same"): (same, math.comb(len(labels), 2))}, ["all"])
+            pairs += len(labels) > 1
+        if pairs:
+            found[arm] = {"pairs": pairs, "same": tally.figures([(arm, "same")])["all"][arm, "same"]}
     return found
 
 
@@ -197,6 +337,28 @@ def favour_figures(sampler: Any) -> dict[str, Any]:
     return {"models": models, "spearman": spearman, "n_models": len(models)}
 
 
+def sided(items: Sequence[dict[str, Any]], decisions: Decisions, settings: dict[str, Any]) -> dict[str, Any]:
+    """arm -> model -> {lifted, dropped}: figures of the wrong winners from one model's side.
+
+    lifted: of the pairs that the model lost by gold, those on which the judge names it the winner; dropped: of the
+    pairs that it won by gold, those on which the judge names the other one.
+    """
+    found: dict[str, Any] = {}
+    for arm, labels in decisions.items():
+        tally = Tally(f"mt-bench sided {arm}", settings)
+        for item in items:
+            decision = labels.get(item["item_id"])
+            if item["gold"] in ("A", "B") and decision is not None:
+                wrong = int(kind_of(item["gold"], decision) == "reversed")
+                for side, model in (("A", item["model_a"]), ("B", item["model_b"])):
+                    won = item["gold"] == side
+                    counts = {"dropped": (wrong, 1) if won else None, "lifted": None if won else (wrong, 1)}
+                    tally.add(item, {(arm, name): counted for name, counted in counts.items()}, [model])
+        shown = tally.figures([(arm, "lifted"), (arm, "dropped")])
+        found[arm] = {model: {name: each[arm, name] for name in ("lifted", "dropped")} for model, each in shown.items()}
+    return found
+
+
 # === Where people are unanimous ===
 
 
@@ -248,6 +410,14 @@ def share(shown: dict[str, Any]) -> str:
     return f"{shown['k']}/{shown['n']} {number(shown['value'])}" + (
         f" [{low}, {high}]" if shown["low"] is not None else ""
     )
+
+
+def signed(shown: dict[str, Any]) -> str:
+    """'+0.004 [-0.035, +0.045]'; a difference of two shares."""
+    if shown["value"] is None:
+        return "-"
+    span = f" [{shown['low']:+.3f}, {shown['high']:+.3f}]" if shown["low"] is not None else ""
+    return f"{shown['value']:+.3f}{span}"
 
 
 # === Sections ===
@@ -302,14 +472,35 @@ def vote_section(found: dict[str, Any], dimension: str, arms: list[str]) -> dict
     rows = []
     for group, shown in found.items():
         if group == "all" or group.startswith(prefix):
-            cells = [share(shown["arms"][arm]) for arm in arms]
+            cells = [text for arm in arms for text in (share(shown["arms"][arm]), signed(shown["beyond"][arm]))]
             rows.append([group.removeprefix(prefix), str(shown["pairs"]), *cells, share(shown["people"])])
     rows.sort(key=lambda row: (row[0] != "all", row[0]))
-    head = (dimension, "pairs", *(f"{arm} = vote" for arm in arms), "vote = vote (people)")
-    return section(f"Every vote, by {dimension} (exploratory)", head, rows)
+    names = [text for arm in arms for text in (f"{arm} = vote", "beyond a person")]
+    notes = ["beyond a person: agreement with the other people's plurality, judge minus the person left out"]
+    head = (dimension, "pairs", *names, "vote = vote (people)")
+    return section(f"Every vote, by {dimension} (exploratory)", head, rows, notes)
 
 
-def favour_section(found: dict[str, Any]) -> dict[str, Any]:
+def when_section(found: dict[str, Any], again: dict[str, Any]) -> dict[str, Any]:
+    rows = [
+        [arm, group, *[share(shown[name]) for name in KINDS], share(shown["wrong_winner"]), share(shown["people"])]
+        for arm, groups in found.items()
+        for group, shown in sorted(groups.items(), key=lambda pair: (pair[0] != "all", pair[0]))
+    ]
+    notes = [
+        "out of all pairs of the row that have gold: right; reversed: it names the answer that gold says is worse; "
+        "missed: a tie where gold has a winner; invented: a winner where gold is a tie",
+        "wrong winner: reversed, out of the pairs on which gold and the judge both name a winner",
+    ]
+    notes += [
+        f"{arm}: asked twice about {shown['pairs']} pairs, the same decision on {share(shown['same'])}"
+        for arm, shown in again.items()
+    ]
+    head = ("judge", "pairs", *KINDS, "wrong winner", "vote = vote (people)")
+    return section("When the judge departs from gold (exploratory)", head, rows, notes)
+
+
+def favour_section(found: dict[str, Any], by_side: dict[str, Any]) -> dict[str, Any]:
     rows, notes = [], []
     for arm, shown in found.items():
         for model, rates in sorted(shown["models"].items(), key=lambda pair: -pair[1]["people"]):
@@ -317,28 +508,42 @@ def favour_section(found: dict[str, Any]) -> dict[str, Any]:
             text = f"{more['value']:+.3f}" + (
                 f" [{more['low']:+.3f}, {more['high']:+.3f}]" if more["low"] is not None else ""
             )
-            rows.append([arm, model, str(rates["pairs"]), number(rates["people"]), number(rates["judge"]), text])
+            sides = by_side.get(arm, {}).get(model)
+            cells = [share(sides[name]) if sides else "-" for name in ("lifted", "dropped")]
+            rows.append(
+                [arm, model, str(rates["pairs"]), number(rates["people"]), number(rates["judge"]), text, *cells]
+            )
         notes.append(
             f"{arm}: rank correlation of the two win rates {number(shown['spearman'])} over {shown['n_models']} models"
         )
     notes.append("win rate over a model's pairs: win 1, tie 1/2, loss 0; difference: judge minus people")
+    notes.append(
+        "lost, judge: won: of the pairs that the model lost by gold, those the judge gives to it; and mirrored"
+    )
     head = ("judge", "model", "pairs", "win rate, people", "win rate, judge", "difference")
-    return section("Whom the judge favours", head, rows, notes)
+    return section("Whom the judge favours", (*head, "lost, judge: won", "won, judge: lost"), rows, notes)
 
 
 def tables(
     items: Sequence[dict[str, Any]], rows: Iterable[dict[str, Any]], config: dict[str, Any], settings: dict[str, Any]
 ) -> dict[str, Any]:
     """All of it. settings: seed, resamples, level of the intervals."""
-    items = list(items)
-    decisions = decisions_of(rows)
+    items, repeats = list(items), repeats_of(rows)
+    decisions = decisions_of(repeats)
     figures = {
         "contradictions": contradictions(items, decisions),
+        "when": when(items, repeats, decisions, settings),
+        "again": asked_again(items, repeats, settings),
         "setups": setups(items, decisions, settings),
         "votes": every_vote(items, decisions, settings),
         "favour": favour(items, decisions, settings),
+        "sided": sided(items, decisions, settings),
     }
-    sections = [contradiction_section(figures["contradictions"]), setup_section(figures["setups"])]
-    sections += [vote_section(figures["votes"], dimension, list(decisions)) for dimension in DIMENSIONS]
-    sections.append(favour_section(figures["favour"]))
+    sections = [
+        contradiction_section(figures["contradictions"]),
+        when_section(figures["when"], figures["again"]),
+        setup_section(figures["setups"]),
+        *[vote_section(figures["votes"], dimension, list(decisions)) for dimension in DIMENSIONS],
+        favour_section(figures["favour"], figures["sided"]),
+    ]
     return {"figures": figures, "sections": sections}
