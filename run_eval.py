@@ -186,13 +186,14 @@ def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, An
     return lines
 
 
-def freeze_command(folder: str) -> str:
-    """The command that pins an evaluation; it names the folder unless it is this one."""
+def own_command(folder: str, *words: str) -> str:
+    """A command on an evaluation, to paste; it names the folder unless it is this one."""
     import os
     import shlex
 
     elsewhere = os.path.realpath(folder) != os.path.realpath(home())
-    return f"python3 -I run_eval.py {shlex.quote(os.path.relpath(folder)) + ' ' if elsewhere else ''}--freeze"
+    named = [os.path.relpath(folder)] if elsewhere else []
+    return " ".join(["python3 -I run_eval.py", *map(shlex.quote, [*named, *words])])
 
 
 def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
@@ -204,7 +205,7 @@ def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], d
     inputs = read_inputs(folder, config, skip_unbuilt)
     problems = pin_problems(inputs, config)
     if problems:
-        problems.append(f"hint: undo the change, or pin it with: {freeze_command(folder)}")
+        problems.append(f"hint: undo the change, or pin it with: {own_command(folder, '--freeze')}")
         raise PinError("\n".join(problems))
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
@@ -643,9 +644,9 @@ def freeze(folders: list[str], options: Any) -> int:
         config, _ = read_config(folder)
         waiting = [] if options.force else incomplete_runs(options.out, str(config.get("slug")))
         if waiting:
-            report_error(
-                f"{waiting[0]} is incomplete and could not be resumed after a freeze\nhint: finish it, or --force"
-            )
+            finish = own_command(folder, "--resume", waiting[0])
+            report_error(f"{waiting[0]} is incomplete and could not be resumed after a freeze")
+            report_error(f"hint: finish it with: {finish} (or freeze all the same: --force)")
             return 3
         changes = freeze_config(folder)
         print(f"{os.path.join(folder, 'eval.json')}: {len(changes)} pins changed")

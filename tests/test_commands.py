@@ -57,6 +57,12 @@ class Folders(unittest.TestCase):
         run = self.run_of("gone")
         self.assertEqual(f"python3 -I run_eval.py DIR --rescore {run}", commands.command_for(run, "--rescore"))
 
+    def test_a_page_names_the_folder_whatever_it_finds_around_it(self) -> None:
+        self.evaluation("mine", "one")
+        for slug, words in ((commands.DEFAULT_SLUG, []), ("one", ["DIR"])):
+            found = commands.command_anywhere(slug, "--diff", "a b", "c")
+            self.assertEqual([*words, "--diff", "a b", "c"], shlex.split(found)[3:])
+
     def test_names_with_blanks_are_quoted(self) -> None:
         found = commands.command(str(self.work / "my eval"), "--resume", "my runs/x")
         self.assertEqual(["my eval", "--resume", "my runs/x"], shlex.split(found)[3:])

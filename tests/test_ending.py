@@ -57,6 +57,17 @@ class Words(unittest.TestCase):
         self.assertEqual(" (http_500 2, timeout 1; the last: HTTP 500: down)", found)
 
 
+class Names(unittest.TestCase):
+    def test_a_label_that_would_be_misread_is_refused(self) -> None:
+        for label in ("control-mine", "pareto", "a:b", "a b", "a,b", "../x", "-x", "x" * 61, ""):
+            with self.subTest(label), self.assertRaisesRegex(evaluations.UsageError, "--arm-label"):
+                evaluations.custom_name({"arms": {"pareto": {}}}, label)
+
+    def test_a_judge_of_ones_own_has_its_label_or_is_called_custom(self) -> None:
+        for label, expected in ((None, "custom"), ("qwen2.5-7b", "qwen2.5-7b")):
+            self.assertEqual(expected, evaluations.custom_name({"arms": {}}, label))
+
+
 class Ended(unittest.TestCase):
     def setUp(self) -> None:
         temporary = tempfile.TemporaryDirectory()
@@ -158,21 +169,6 @@ class Ended(unittest.TestCase):
         self.assertIn("small-one - big.one", shown)
         rows = runner.rows_of(self.work / done.stdout.strip())
         self.assertEqual({"small-one", "big.one"}, {row["arm"] for row in rows})
-
-    def test_a_label_that_would_be_misread_is_refused(self) -> None:
-        for label in ("control-mine", "pareto", "a:b", "a b", "../x", "-x", "x" * 61, ""):
-            done = self.cli(
-                "--plan",
-                "--arms",
-                "custom",
-                "--base-url",
-                "http://127.0.0.1:9/v1",
-                "--model",
-                "m",
-                f"--arm-label={label}",
-            )
-            self.assertEqual((2, ""), (done.returncode, done.stdout), done.stderr)
-            self.assertIn("--arm-label", done.stderr)
 
 
 if __name__ == "__main__":

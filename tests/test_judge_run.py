@@ -310,6 +310,14 @@ class Grading(JudgeCase):
             self.assertEqual(1, server.count)
         self.assertIn("--key-env", done.stderr)
 
+    def test_the_reasons_of_failed_replies_are_told(self) -> None:
+        self.write("r.json", results_of(2))
+        down = Raw(http("400 Bad", b'{"error": {"message": "kaputt"}}'))
+        good = grader(lambda seen: 3)
+        with FaultServer(lambda request: good(request) if request.number == 1 else down) as server:
+            done = self.grade(server, code=3)
+        self.assertRegex(done.stderr, r"failed \(http_400 \d; the last: HTTP 400 Bad: kaputt\); not complete")
+
     def test_the_budget_in_dollars_and_in_requests_is_never_passed(self) -> None:
         self.write("r.json", results_of(9))
         with FaultServer(grader(lambda seen: 3)) as server:

@@ -9,6 +9,7 @@ import random
 import shutil
 import tempfile
 import unittest
+import unittest.mock
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,6 +89,16 @@ class AGoodReceipt(ReceiptCase):
 
     def test_verifies_as_a_plain_run_too(self) -> None:
         self.assertEqual(set(), failing(self.run_folder, self.evaluation))
+
+    def test_a_folder_of_too_many_files_is_told_once(self) -> None:
+        foreign = room("foreign")
+        for name in ("a", "b", "c"):
+            os.makedirs(os.path.join(self.top, "many", name))
+            for number in range(3):
+                Path(self.top, "many", name, str(number)).write_bytes(b"")
+        with unittest.mock.patch.object(foreign, "MAX_FILES", 4):
+            found = foreign.Folder(os.path.join(self.top, "many"))
+        self.assertEqual((["more than 4 files"], 4), (found.problems, len(found.files)))
 
     def test_says_of_an_incomplete_run_that_its_rows_are_not_checked(self) -> None:
         shutil.copytree(self.run_folder, self.folder + "-run")
