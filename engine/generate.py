@@ -4,6 +4,10 @@ One journal line per reply, on disk before the next request of that worker start
 own pace and workers. Stops by itself when a budget would be passed, a server says stop, or replies fail in a row; stops
 cleanly on Ctrl-C and SIGTERM. What is on disk is never asked again. A finished journal becomes raw rows in canonical
 order (repeat, item, arm), however the replies arrived. Clock, sleep and callers come in as arguments.
+
+The raw rows of a resumed run equal those of an undisturbed one that got the same replies, byte for byte, but for the
+fields that tell of the calls themselves: started_at and latency_ms, and where a call had to be tried again retries and
+attempts_maybe_billed; in the manifest the times and totals.
 """
 
 from __future__ import annotations

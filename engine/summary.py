@@ -83,13 +83,13 @@ def cluster_of(item: dict[str, Any]) -> str | None:
 
 def levels_of(item: dict[str, Any], dimension: str) -> list[str]:
     """The levels of one dimension that an item counts under; `model` counts under both of its models."""
+    if dimension not in ("model", "model_pair"):
+        value = item.get(dimension)
+        return [] if value is None else [str(value)]
     models = [item.get("model_a"), item.get("model_b")]
     if dimension == "model":
         return [model for model in dict.fromkeys(models) if model]
-    if dimension == "model_pair":
-        return [" vs ".join(sorted(str(model) for model in models))] if all(models) else []
-    value = item.get(dimension)
-    return [] if value is None else [str(value)]
+    return [" vs ".join(sorted(str(model) for model in models))] if all(models) else []
 
 
 def dimensions_of(config: dict[str, Any], asked: str | None) -> list[str]:
@@ -515,9 +515,12 @@ def by_dimension(work: Pass) -> dict[str, Any]:
 
 def crossed(work: Pass, items: Any) -> dict[str, Any] | None:
     """Right and all per arm in every cell of two dimensions; None where none of the pairs of dimensions varies."""
-    rows = list(items)
+    found_levels: dict[str, list[list[str]]] = {dimension: [] for pair in CROSSED for dimension in pair}
+    for item in items:
+        for dimension, per_item in found_levels.items():
+            per_item.append(levels_of(item, dimension))
     for dimensions in CROSSED:
-        levels = [[levels_of(item, dimension) for item in rows] for dimension in dimensions]
+        levels = [found_levels[dimension] for dimension in dimensions]
         if any(len({level for each in found for level in each}) < 2 for found in levels):
             continue
         places: dict[tuple[str, str], list[int]] = {}

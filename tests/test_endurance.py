@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 import tempfile
+import threading
 import time
 import unittest
 from pathlib import Path
@@ -17,6 +18,7 @@ import endurance
 import fault_server
 import runner
 from fault_server import FaultServer
+from parallel import beside
 
 POSIX = os.name == "posix"
 
@@ -53,7 +55,8 @@ class Runs(unittest.TestCase):
         """Until the run's journal holds so many lines."""
         until = time.monotonic() + 30
         while time.monotonic() < until:
-            if (self.work / "runs").exists() and len(runner.journal_keys(self.folder)) >= count:
+            runs = list((self.work / "runs").glob("small/*"))
+            if runs and len(runner.journal_keys(max(runs))) >= count:
                 return
             time.sleep(0.005)
         self.fail("the journal did not grow")
@@ -84,7 +87,7 @@ class Interrupted(Runs):
             self.wait_for_lines(1)
             began = time.monotonic()
             _, err = runner.stop(process, number)
-            self.assertLess(time.monotonic() - began, 5)
+            self.assertLess(time.monotonic() - began, 10)
             self.assertEqual(130, process.returncode)
             self.assertEqual(len(server.requests), len(runner.journal_keys(self.folder)))
             self.assertIn(f"--resume {self.folder.relative_to(self.work)}", err)
@@ -98,12 +101,14 @@ class Interrupted(Runs):
         server = self.serve(lambda request: judge(request) if next(count) < 3 else hang)
         process = runner.start(self.evaluation, "--generate", *runner.judge_at(server.base), cwd=self.work)
         self.wait_for_lines(3)
+        while len(server.requests) < 4:  # the one that will never be answered is on its way
+            time.sleep(0.01)
         process.send_signal(signal.SIGINT)
         time.sleep(0.3)
         self.assertIsNone(process.poll())
         began = time.monotonic()
         runner.stop(process, signal.SIGINT)
-        self.assertLess(time.monotonic() - began, 3)
+        self.assertLess(time.monotonic() - began, 8)
         self.assertEqual((130, 3), (process.returncode, len(runner.journal_keys(self.folder))))
 
 
@@ -135,13 +140,15 @@ class FullDisk(Runs):
 
 class Doubled(Runs):
     def test_a_second_process_on_one_run_is_refused_and_the_first_ends_well(self) -> None:  # C07
-        server = self.serve(delay_s=0.1)
+        count, judge, released = itertools.count(), fault_server.judge(), threading.Event()
+        server = self.serve(lambda request: judge(request) if next(count) < 4 or released.wait(60) else None)
         options = runner.judge_at(server.base, concurrency=2)
         process = runner.start(self.evaluation, "--generate", *options, cwd=self.work)
         self.wait_for_lines(1)
         second = self.resume()
         self.assertEqual(3, second.returncode)
         self.assertIn(f"in use by process {process.pid} on ", second.stderr)
+        released.set()
         process.communicate(timeout=60)
         self.assertEqual((0, 20), (process.returncode, len(server.requests)))
 
@@ -247,6 +254,9 @@ class Failing(Runs):
         server = self.serve(lambda request: judge(request) if request.number % 2 else down)
         done = self.generate(server, max_requests=8)
         self.assertEqual((3, 8), (done.returncode, len(server.requests)), done.stderr)
+
+
+load_tests = beside("test_endurance")
 
 
 if __name__ == "__main__":

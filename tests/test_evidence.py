@@ -27,8 +27,9 @@ def line(**changes: Any) -> bytes:
 
 
 def load(data: bytes) -> tuple[Any, list[str]]:
-    found: tuple[Any, list[str]] = evidence.load_items(data, "fixture.jsonl")
-    return found
+    """The items, and what is odd in them as text."""
+    items, oddities = evidence.load_items(data, "fixture.jsonl")
+    return items, [" ".join(map(str, oddity)) for oddity in oddities]
 
 
 class Fixture(unittest.TestCase):

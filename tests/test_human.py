@@ -17,6 +17,7 @@ import unittest
 from pathlib import Path
 from typing import Any
 
+from parallel import beside
 from rooms import ROOT, room
 
 evidence = room("evidence")
@@ -615,6 +616,9 @@ class Figures(unittest.TestCase):
             (found["metrics"]["qwk"]["value"], found["metrics"]["qwk"]["reason"]), (None, "constant_scores")
         )
         self.assertIn("undefined (constant_scores)", "\n".join(label_results.as_text(found)))
+
+
+load_tests = beside("test_human")
 
 
 if __name__ == "__main__":

@@ -80,6 +80,7 @@ class Page:
         return out
 
 
+@unittest.skipUnless(os.environ.get("BROWSER_TESTS"), "a development check: set BROWSER_TESTS=1 to run it")
 @unittest.skipIf(FOUND is None, "no Chromium on this machine")
 class LabellingInABrowser(unittest.TestCase):
     browser: Chromium

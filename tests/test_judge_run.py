@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from unittest import mock
 
 from fault_server import Behaviour, Close, FaultServer, Json, Raw, Request, Wait, http, script
+from parallel import beside
 from rooms import ROOT, room
 
 EXAMPLES = ROOT / "examples"
@@ -614,6 +615,9 @@ class Answering(JudgeCase):
         self.assertEqual(("yes", ""), (rows[0]["answer"], rows[1]["answer"]))
         self.assertEqual("no_verdict", rows[1]["answer_problem"])
         self.assertIn("without text: t1", done.stdout)
+
+
+load_tests = beside("test_judge_run")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import mtbench_release as made
 from fault_server import FaultServer, Json, Request
+from parallel import beside
 
 TOOLKIT = ("run_eval.py", "recipe.py", "check.py", "agreement.py", "client.py", "eval.json", "fixture.jsonl")
 
@@ -219,6 +220,9 @@ class MadeUp(unittest.TestCase):
 def completion(text: str) -> Json:
     message = {"role": "assistant", "content": text}
     return Json({"id": "c", "model": "m", "choices": [{"message": message, "finish_reason": "stop"}]})
+
+
+load_tests = beside("test_mt_bench_run")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
 """The pages in a real browser: no error, no request, hostile texts run nothing, links and filters find their item.
 
-Needs Chromium (Debian: chromium); skipped where it is not installed. Opens local files only.
+A development check, for it takes its time: run with BROWSER_TESTS=1 and Chromium (Debian: chromium) installed. Opens
+local files only.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -24,6 +26,7 @@ FLAGS = (
 page, page_judged = room("page"), room("page_judged")
 
 
+@unittest.skipUnless(os.environ.get("BROWSER_TESTS"), "a development check: set BROWSER_TESTS=1 to run it")
 @unittest.skipUnless(CHROMIUM, "Chromium is not installed")
 class InChromium(unittest.TestCase):
     def setUp(self) -> None:

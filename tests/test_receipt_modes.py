@@ -17,6 +17,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import receipt_folders as small
+from parallel import beside
 from rooms import ROOT, room
 
 pinned, receipts, verify, modes = room("pinned"), room("receipt"), room("verify"), room("receipt_modes")
@@ -294,6 +295,9 @@ class PinnedCode(unittest.TestCase):
     def test_that_ends_early_or_answers_too_much_is_refused(self) -> None:
         with self.assertRaisesRegex(foreign.ForeignError, "ended with"):
             self.answers(b"raise ValueError('no')\n")
+
+
+load_tests = beside("test_receipt_modes")
 
 
 if __name__ == "__main__":

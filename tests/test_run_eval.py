@@ -16,6 +16,7 @@ from typing import Any
 
 import runner
 from fault_server import FaultServer
+from parallel import beside
 from rooms import ROOT, room
 
 PINNED = ["fixture.jsonl", "recipe.py", "check.py", "agreement.py", "client.py", "run_eval.py", "engine/tables.py"]
@@ -388,6 +389,9 @@ class Start(unittest.TestCase):
     def test_rows_are_written_with_the_same_bytes_as_any_gzip_reads(self) -> None:
         data = b"".join(room("evidence").gzip_pieces([b"one\n", b"two\n"]))
         self.assertEqual(b"one\ntwo\n", gzip.decompress(data))
+
+
+load_tests = beside("test_run_eval")
 
 
 if __name__ == "__main__":
