@@ -467,10 +467,12 @@ def as_page(found: dict[str, Any], session: labels.Session) -> dict[str, Any]:
             "item": one["id"],
             "human": word(labels.to_side(one["human"], orders.get(one["id"]))),
             "judge": word(labels.to_side(one["judge"], orders.get(one["id"]))),
+            "against": FILE_LABELS if found["judge_model"] == FILE_LABELS else "judge",
             "why": one["why"],
             "comment": one["comment"],
             "place": places.get(one["id"]),
         }
         for one in found["disagreements"]
     ]
-    return {"title": "Result", "sections": sections(found), "disagreements": shown}
+    against = f"the {FILE_LABELS if found['judge_model'] == FILE_LABELS else 'judge'}"
+    return {"title": "Result", "against": against, "sections": sections(found), "disagreements": shown}

@@ -332,6 +332,18 @@ class Pairs(CommandCase):
         self.assertIn("gold of the file against people", out)
         self.assertIn("over categories and the labels the file came with", out)
         self.assertNotIn("judge", out)
+        page = self.page_of_labels("l.jsonl")
+        self.assertEqual("the gold of the file", page["against"])
+        self.assertEqual({"gold of the file"}, {one["against"] for one in page["disagreements"]})
+
+    def page_of_labels(self, name: str) -> dict[str, Any]:
+        """What the labelling page is given as the result of the labels of a file."""
+        source = label_sources.from_pairs(str(self.folder / "pairs.jsonl"))
+        book = labels.LabelBook(str(self.folder / name))
+        setting = label_results.Setting("lab", source.judge, source.model, "2026-01-01", source.name, 7, 100)
+        found = label_results.pair_result(source.tasks, book.labels, setting)
+        made: dict[str, Any] = label_results.as_page(found, labels.Session(source.tasks, "ana", book, seed=7))
+        return made
 
     def test_a_comparison_is_labelled_with_judge_and_models_hidden_and_measured_against_people(self) -> None:
         head = {"mode": "compare", "judge_model": "panel", "a": {"model": "m1"}, "b": {"model": "m2"}}
