@@ -428,7 +428,3 @@ def parse(reply: object, mode: str = "tool", form: Form = CHOICE_FORM) -> dict[s
         return Verdict("invalid", problem.code, problem.code, (), problem.hint).as_dict()
     except RecursionError:
         return Verdict("invalid", "bad_json", "bad_json").as_dict()
-
-
-if __name__ == "__main__":  # loaded by other files; run by itself it says what it is for
-    print((__doc__ or "").partition("\n\n")[0])
