@@ -2614,3 +2614,7 @@ def contamination_finding(
     if above:
         return "formulaic", "overlap no larger than on fresh items: formulaic wording, not evidence"
     return "nothing", "no verbatim recall found; this is not evidence of a clean model"
+
+
+if __name__ == "__main__":  # loaded by other files; run by itself it says what it is for
+    print((__doc__ or "").partition("\n\n")[0])

@@ -22,6 +22,10 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, Protocol
 
+if __name__ == "__main__":  # run by itself: what it is for, before the rooms it needs are missed
+    print((__doc__ or "").partition("\n\n")[0])
+    raise SystemExit
+
 import keys
 import pacing
 import providers

@@ -119,7 +119,7 @@ def build_parser(command: str | None) -> Any:
         commands.add_parser("human", help="label answers or pairs yourself, in the terminal or a local page")
     add_correct(commands)
     add_answer(commands)
-    add_import(commands)
+    add_import(commands, command)
     return parser
 
 
@@ -185,8 +185,12 @@ def add_correct(commands: Any) -> None:
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
-def add_import(commands: Any) -> None:
+def add_import(commands: Any, command: str | None) -> None:
+    import argparse
+
     parser = add_command(commands, "import", "turn another tool's log into a results file, or a results file into csv")
+    if command == "import":  # the column names stand where they are used
+        parser.epilog, parser.formatter_class = room("importers").columns_help(), argparse.RawDescriptionHelpFormatter
     parser.add_argument("file", metavar="FILE", help="the log, or its folder")
     way = parser.add_mutually_exclusive_group(required=True)
     way.add_argument("--from", dest="source", choices=FORMATS, help="what FILE is")

@@ -3,12 +3,14 @@
     python3 -I report.py runs/planted-faults/…            # writes report.html into the run
     python3 -I report.py RUN_A RUN_B --out compare.html   # two runs side by side, and what changed
     python3 -I report.py judged.json human.json           # answers graded by judge.py, people's labels beside them
+    python3 -I report.py RUN judged.json                  # how far to trust the judge, and what it said of your answers
     python3 -I report.py RUN --format markdown            # the same tables for a paper or a pull request
 
 Needs beside it: agreement.py and the folder engine/. Reads manifest.json, summary.json, scored.jsonl.gz and
-inputs/fixture.jsonl of a run or receipt (score a run first with run_eval.py --rescore), or what judge.py grade, compare
-and human (--format json) wrote. Writes one file and nothing else: report.html in a run, NAME.html beside NAME.json,
-otherwise report.html here. Opens no connection, executes nothing of what it reads. Equal evidence gives equal bytes.
+inputs/fixture.jsonl of a run or receipt (score a run first with run_eval.py --rescore), and what judge.py grade,
+compare and human (--format json) wrote. Writes one file and nothing else: report.html in a run, NAME.html beside
+NAME.json, otherwise report.html here. Opens no connection, executes nothing that it reads. Equal evidence gives equal
+bytes.
 The page loads nothing and opens anywhere; without JavaScript all figures, tables and pictures stay.
 Exit codes: 0 done; 2 usage; 3 something could not be read or written.
 """
@@ -61,16 +63,22 @@ def load_room(name: str) -> Any:
 # === Forms ===
 
 
-def runs_page(paths: list[str], form: str) -> bytes:
-    """Runs or receipts as a page, or all their tables as markdown, CSV, or their summaries as JSON."""
+def runs_page(paths: list[str], judged: list[str], form: str) -> bytes:
+    """Runs or receipts as a page, or all their tables as markdown, CSV, or their summaries as JSON.
+
+    judged: files of judge.py that stand behind the runs.
+    """
     page, source = load_room("page"), sys.modules["page_source"]
-    sources = [source.read_source(path) for path in paths]
+    sources, files = [source.read_source(path) for path in paths], source.read_judged(judged)
     if form == "html":
-        return bytes(page.page_of(sources))
+        return bytes(page.page_of(sources, files))
     if form == "json":
-        return json_bytes([one.summary for one in sources])
+        return json_bytes([one.summary for one in sources] + [data.get("judge", data) for data in files])
     result = page.view_of(sources).result
-    text = sys.modules["tables"].as_csv(result) if form == "csv" else sys.modules["page_tables"].as_markdown(result)
+    forms = sys.modules["page_judged_tables"]
+    if form == "csv":
+        return bytes(sys.modules["evidence"].encode(sys.modules["tables"].as_csv(result)))
+    text = sys.modules["page_tables"].as_markdown(result) + (f"\n{forms.as_markdown(files)}" if files else "")
     return bytes(sys.modules["evidence"].encode(text))
 
 
@@ -112,7 +120,7 @@ def default_out(paths: list[str]) -> str:
     """Into a single run; beside a judged file under its name; else report.html here."""
     import os
 
-    if os.path.isdir(paths[0]):
+    if any(map(os.path.isdir, paths)):
         alone = len(paths) == 1 and not os.path.exists(os.path.join(paths[0], "receipt.json"))
         return os.path.join(paths[0], "report.html") if alone else "report.html"
     return os.path.splitext(paths[0])[0] + ".html"
@@ -122,12 +130,13 @@ def run(options: Any) -> int:
     """Read, make, write. Raises: EvidenceError, OSError."""
     import os
 
-    folders = [os.path.isdir(path) for path in options.paths]
+    folders = [path for path in options.paths if os.path.isdir(path)]
+    files = [path for path in options.paths if path not in folders]
     evidence = load_room("evidence")
-    if any(folders) != all(folders):
-        raise evidence.EvidenceError("expected runs (folders) or files of judge.py, not both in one page")
+    if folders and files and options.format == "csv":
+        raise evidence.EvidenceError("--format csv: the columns of runs and of judged files differ; one call for each")
     try:
-        data = (runs_page if folders[0] else judged_page)(options.paths, options.format)
+        data = runs_page(folders, files, options.format) if folders else judged_page(files, options.format)
     except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as problem:
         where = ", ".join(options.paths)
         text = f"{where}: not laid out as this toolkit writes it: {type(problem).__name__}: {problem}"

@@ -149,7 +149,8 @@ def check_config(config: dict[str, Any], where: str) -> None:
     slug = want(config, "slug", str, where)
     if not SLUG.fullmatch(slug):
         raise SettingError(f"{where}: field 'slug': expected lower-case words joined by '-', got {slug!r}")
-    want(config, "prompt", str, where)
+    for key in ("prompt", "reasoning_effort"):
+        want(config, key, str, where)
     for key in ("max_tokens", "repeats"):
         if want(config, key, int, where) < 1:
             raise SettingError(f"{where}: field '{key}': expected 1 or more, got {config[key]}")

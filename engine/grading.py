@@ -155,9 +155,9 @@ def two_messages(system: str, shown: dict[str, str]) -> list[dict[str, str]]:
 
 
 def task_fields(item: dict[str, Any]) -> dict[str, str]:
-    """Task, rubric and reference of an item; an empty rubric or reference is left out."""
-    optional = {key: item[key] for key in ("rubric", "reference") if item.get(key)}
-    return {"task": item["prompt"], **optional}
+    """Task, rubric and reference of an item; what is empty is left out."""
+    found = {"task": item["prompt"], "rubric": item.get("rubric"), "reference": item.get("reference")}
+    return {key: text for key, text in found.items() if text}
 
 
 # === What is wanted ===

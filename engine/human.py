@@ -42,9 +42,14 @@ DESCRIPTION = """Label answers (1 to 5) or pairs (A, B, equal) without seeing th
     python3 -I judge.py human --pairs fixture.jsonl --annotator ana --web
     python3 -I judge.py human --results-a a.json --results-b b.json --annotator ana
     python3 -I judge.py human --pairs fixture.jsonl --labels votes.jsonl --make-fixture my-eval
+    python3 -I judge.py human --pairs labelled.jsonl --make-fixture my-eval
 
 Every label is on disk the moment it is given; the same command goes on where it was left. Several people use the same
---labels file, each with a name of their own. A correction is a later line; nothing is ever removed."""
+--labels file, each with a name of their own. A correction is a later line; nothing is ever removed.
+
+The sample is random: every item has the same chance to be in it, and it is spread evenly over categories and over what
+the labels are set against. --make-fixture takes the votes as gold; a pair that nobody labelled keeps the gold it came
+with, so that pairs with gold become an evaluation without labelling any."""
 
 
 # === Command line ===
@@ -202,7 +207,7 @@ def loaded(names: tuple[str, ...], load: Any) -> Any:
 
 
 def main_human(options: Any, clock: Callable[[], float] = time.time) -> int:
-    """Label, then say how far the judge agrees. Exit code 0, 2 usage, 3 nothing to do or unusable file, 130 stopped."""
+    """Label, then say how far the judge agrees. Exit code 0, 2 usage, 3 no result or unusable file, 130 stopped."""
     voice = messages.Voice(PROGRAM)
     problem = usage_problem(options)
     if problem:
@@ -272,30 +277,45 @@ def conclude(
 ) -> int:
     """Print the result, and write what was asked for."""
     found = work_out(source, book.labels, options, clock)
-    if not any(one["labelled"] for one in found["annotators"].values()):
-        voice.error("nothing scored" if source.kind == "score" else "no pair labelled", "label at least one item")
-        return 3
     made = make_fixture(source, book, options, found) if options.make_fixture else []
+    if not any(one["labelled"] for one in found["annotators"].values()):
+        code = 0 if made else nothing_labelled(found, book, options)
+        say_made(made, options)
+        return code
     if options.format == "json":
         print(json.dumps(found, ensure_ascii=True, indent=2, allow_nan=False))
     else:
         published(found)
     if options.labbook:
         results.append_line(options.labbook, {key: value for key, value in found.items() if key not in NOT_IN_LABBOOK})
+    say_made(made, options)
+    return 0
+
+
+def nothing_labelled(found: dict[str, Any], book: labels.LabelBook, options: Any) -> int:
+    """Say that there is no label yet. Exit code 0 after a look around, 3 where a result was asked for."""
+    skipped = sum(one["skipped"] for one in found["annotators"].values())
+    messages.say(f"no labels yet in {book.path}" + (f" ({skipped} skipped)" if skipped else ""))
+    return 3 if options.result or options.format == "json" else 0
+
+
+def say_made(made: list[str], options: Any) -> None:
+    """Name the files of a fixture, and how to go on."""
     for path in made:
         messages.say(f"wrote {path}")
     if len(made) > 1:
         messages.say(f"hint: python3 -I run_eval.py {shlex.quote(options.make_fixture)} --demo")
-    return 0
 
 
 def make_fixture(
     source: label_sources.Source, book: labels.LabelBook, options: Any, found: dict[str, Any]
 ) -> list[str]:
-    """Turn the votes into a fixture; returns the files written. Raises: FixtureError, OSError."""
+    """Turn votes and gold into a fixture; returns the files written. Raises: FixtureError, OSError."""
     rows = label_fixture.fixture_rows(source.rows, source.tasks, book.labels)
+    messages.say(label_fixture.origin_line(rows, source.rows))
     if options.make_fixture.endswith(".jsonl"):
         return label_fixture.make_file(options.make_fixture, rows)
     home = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     runner = sys.modules.get("run_eval") or options.load(os.path.join(home, "run_eval.py"), "run_eval")
-    return label_fixture.make(options.make_fixture, rows, found, home, runner)
+    here = label_fixture.labelled_here(rows, source.rows)
+    return label_fixture.make(options.make_fixture, rows, found, home, runner, here)

@@ -589,6 +589,25 @@ def field_names(row: dict[str, Any], given: Sequence[str], path: str) -> dict[st
     return names
 
 
+def columns_help() -> str:
+    """What `import --help` says of tables: which column names are understood, and an example that works."""
+    lines = [f"  {ours:<10} {', '.join(names)}" for ours, names in ALIASES.items()]
+    return "\n".join(
+        [
+            "csv (comma, semicolon or tab, with a header line), jsonl and JSON lists: columns by any of these names,",
+            "else by --field OURS=THEIRS; prompt and answer must be there, id is the row's number where it is missing:",
+            *lines,
+            "  model      whose answer it is (of several, --model chooses one)",
+            "  checks_passed  true or false",
+            "",
+            "answers.csv:          id,category,question,reference,answer",
+            "                      q1,geography,Capital of Peru?,Lima,It is Lima.",
+            "",
+            "    python3 -I judge.py import answers.csv --from csv --model my-model --out results.json",
+        ]
+    )
+
+
 def deep(row: dict[str, Any], name: str) -> Any:
     """A field by its name, or by a path of names joined with dots."""
     if name in row:
@@ -703,7 +722,7 @@ def exported_rows(path: str) -> list[dict[str, Any]]:
         whole = results.read_judged(path)
         rows: list[dict[str, Any]] = whole["pairs" if whole["judge"].get("mode") == "compare" else "results"]
         return rows
-    whole = results.read_results(path, ("model",))
+    whole = results.read_results(path, results.COMPARE)
     return [{"model": whole["run"]["model"], **row} for row in whole["results"]]
 
 

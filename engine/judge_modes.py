@@ -8,6 +8,7 @@ apart; the same command asks for them again.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
@@ -80,6 +81,7 @@ def main_grade(options: Any) -> int:
 
 def grade(options: Any) -> int:
     data = results.read_results(options.results, results.GRADE)
+    VOICE.warn(unguided_warning(data["results"]))
     reading = sys.modules["recipe"]
     work = grade_work(data["results"])
     inputs = {"results": digest(options.results)}
@@ -94,6 +96,19 @@ def grade(options: Any) -> int:
     return code
 
 
+def unguided(items: list[dict[str, Any]]) -> int:
+    """How many answers have neither rubric nor reference."""
+    return sum(not (item["rubric"] or item["reference"]) for item in items)
+
+
+def unguided_warning(items: list[dict[str, Any]]) -> list[str]:
+    """One line when a judge is left to its own idea of a good answer."""
+    count = unguided(items)
+    if not count:
+        return []
+    return [f"{count} of {len(items)} answers have neither rubric nor reference: there the judge goes by its own taste"]
+
+
 def graded_file(
     data: dict[str, Any], found: dict[str, judged.Verdicts], manifest: dict[str, Any], options: Any
 ) -> dict[str, Any]:
@@ -106,9 +121,10 @@ def graded_file(
     if len(found) == 1:
         ((name, verdicts),) = found.items()
         rows = [graded_row(item, {name: verdicts[item["id"]]}, False) for item in items]
-        return {**data, "judge": summaries[name], "results": rows}
+        return {**data, "judge": {**summaries[name], "unguided": unguided(items)}, "results": rows}
     rows = [graded_row(item, {name: verdicts[item["id"]] for name, verdicts in found.items()}, True) for item in items]
-    return {**data, "judge": grade_panel(data, rows, summaries, manifest, options), "results": rows}
+    panel = {**grade_panel(data, rows, summaries, manifest, options), "unguided": unguided(items)}
+    return {**data, "judge": panel, "results": rows}
 
 
 def graded_row(item: dict[str, Any], verdicts: dict[str, dict[str, Any]], panel: bool) -> dict[str, Any]:
@@ -160,11 +176,14 @@ def grade_panel(
 # === Compare ===
 
 
-def labels_of(runs: list[dict[str, Any]]) -> list[str]:
-    """A name for each run: its model, with quantisation and a number where two would be called the same."""
-    names = [run["model"] for run in runs]
+def labels_of(runs: list[dict[str, Any]], paths: Sequence[str]) -> list[str]:
+    """A name for each run: its model, with quantisation and a number where two would be called the same.
+
+    A run that names no model is called by its file's name.
+    """
+    names = [run["model"] or os.path.basename(path) for run, path in zip(runs, paths)]
     if len(set(names)) < len(names):
-        names = [f"{run['model']} {run['quant']}".strip() for run in runs]
+        names = [f"{name} {run['quant'] or ''}".strip() for name, run in zip(names, runs)]
     counts = Counter(names)
     return [f"{name} #{place + 1}" if counts[name] > 1 else name for place, name in enumerate(names)]
 
@@ -186,11 +205,16 @@ def pair_work(files: list[dict[str, Any]], names: list[str]) -> tuple[judging.Wo
                 identical.append((i, j, item["id"]))
                 continue
             suffix = "" if len(files) == 2 else f" [{names[i]} / {names[j]}]"
-            keys = ("category", "prompt", "rubric", "reference")
             pair = {"item_id": item["id"] + suffix, "task": item["id"], "runs": (i, j)}
             answers = {"answer_a": item["answer"], "answer_b": other["answer"]}
-            work.append({**pair, **{key: item[key] for key in keys}, **answers})
+            work.append({**pair, **shared_texts(item, other), **answers})
     return work, identical
+
+
+def shared_texts(item: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """What is shown beside two answers: as the first file has it, or the second where the first has nothing."""
+    keys = ("category", "prompt", "rubric", "reference")
+    return {key: item[key] if item[key] or not other[key] else other[key] for key in keys}
 
 
 def only_in_one(files: list[dict[str, Any]], names: list[str]) -> dict[str, list[str]]:
@@ -202,12 +226,12 @@ def only_in_one(files: list[dict[str, Any]], names: list[str]) -> dict[str, list
 
 def task_problems(files: list[dict[str, Any]], paths: list[str]) -> list[str]:
     """One line for each task whose prompt differs between files: then its answers are no pair."""
-    first = {item["id"]: item["prompt"] for item in files[0]["results"]}
+    first = {item["id"]: item["prompt"] for item in files[0]["results"] if item["prompt"]}
     return [
         f"{path}: item {item['id']!r}: field 'prompt': differs from {paths[0]}'s; answers to two prompts are no pair"
         for data, path in zip(files[1:], paths[1:])
         for item in data["results"]
-        if item["id"] in first and item["prompt"] != first[item["id"]]
+        if item["prompt"] and item["id"] in first and item["prompt"] != first[item["id"]]
     ]
 
 
@@ -219,13 +243,15 @@ def compare(options: Any) -> int:
     paths = [options.results_a, options.results_b, *options.also]
     files = [results.read_results(path, results.COMPARE) for path in paths]
     results.refuse(task_problems(files, paths))
-    names = labels_of([data["run"] for data in files])
+    names = labels_of([data["run"] for data in files], paths)
     work, identical = pair_work(files, names)
     alone = only_in_one(files, names)
     tell_alone(alone)
     if not work:
         why = "all shared answers are the same text" if identical else "the files share no id"
         raise results.FileProblem(f"{paths[0]} and {paths[1]}: nothing to compare: {why}")
+    bare = sum(not pair["prompt"] for pair in work)
+    VOICE.warn([f"{bare} of {len(work)} pairs have no prompt: there the judge sees the answers alone"] if bare else [])
     inputs = {f"results-{place}": digest(path) for place, path in enumerate(paths)}
     job = judging.Job(options.out, grading.Compare(sys.modules["recipe"]), work, request_config(options), inputs)
     arms = judging.judges_of(options.judge_model, options)

@@ -66,12 +66,17 @@ def grade_lines(name: str, summary: dict[str, Any]) -> list[str]:
     return ["", f"judge {name}", *block(lines)]
 
 
+def title_of(summary: dict[str, Any], n_answers: int) -> str:
+    """'model: task set 1, 14 answers', without what is not known."""
+    task_set = " ".join(str(summary[key]) for key in ("task_set", "task_set_version") if summary.get(key))
+    what = ", ".join(part for part in (task_set, f"{n_answers} {tables.plural('answer', n_answers)}") if part)
+    return f"{summary['model']}: {what}" if summary.get("model") else what
+
+
 def grade_table(whole: dict[str, Any]) -> str:
     """A graded run as text."""
     summary = whole["judge"]
-    lines = [
-        f"{summary['model']}: {summary['task_set']} {summary['task_set_version']}, {len(whole['results'])} answers"
-    ]
+    lines = [title_of(summary, len(whole["results"]))]
     for name, each in judges_in(summary).items():
         lines += grade_lines(name, each)
     if "judges" in summary:

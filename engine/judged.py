@@ -17,6 +17,7 @@ import agreement
 
 # === Constants ===
 
+NO_CATEGORY = "(none)"
 LAB = "judge.py"  # the fixed text of every labbook line
 COUNT_BITS = 40  # of a packed sum: room for the points of 10^12 items below it
 MOST_DRAWS = 20_000_000  # items drawn in one bootstrap of rare patterns; more resamples than that change no digit shown
@@ -103,8 +104,10 @@ def family_of(model: str) -> str | None:
     return next((family for family, pattern in FAMILIES if re.search(pattern, name)), None)
 
 
-def kinship(judge: str, model: str) -> dict[str, Any]:
-    """Whether a judge grades its own answers, or those of its family."""
+def kinship(judge: str, model: str | None) -> dict[str, Any]:
+    """Whether a judge grades its own answers, or those of its family; null where the model is not named."""
+    if not model:
+        return {"self_judged": None, "same_family": None}
     same = plain_name(judge) == plain_name(model)
     family = family_of(judge)
     shared = family is not None and family == family_of(model)
@@ -178,10 +181,11 @@ def grade_summary(
 
 
 def by_category(graded: Sequence[tuple[dict[str, Any], Any]]) -> dict[str, list[tuple[dict[str, Any], Any]]]:
+    """category -> its items; those without one stand under NO_CATEGORY, or nowhere when no item has one."""
     groups: defaultdict[str, list[tuple[dict[str, Any], Any]]] = defaultdict(list)
     for item, verdict in graded:
-        groups[item["category"]].append((item, verdict))
-    return dict(sorted(groups.items()))
+        groups[item["category"] or NO_CATEGORY].append((item, verdict))
+    return {} if set(groups) == {NO_CATEGORY} else dict(sorted(groups.items()))
 
 
 def category_means(graded: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> dict[str, float]:
@@ -329,16 +333,17 @@ def whole_rate(said: Sequence[str], identical: int) -> float | None:
 
 def category_rates(judged: Sequence[dict[str, Any]], kinds: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Win rate of a by category."""
-    groups: defaultdict[str, list[str]] = defaultdict(list)
-    for pair in judged:
-        groups[pair["category"]].append(kinds[pair["item_id"]])
+    groups = {
+        name: [kinds[pair["item_id"]] for pair, _ in group]
+        for name, group in by_category([(pair, None) for pair in judged]).items()
+    }
     return {
         name: {
             "win_rate": round(sum(rate_points(group)) / (2 * len(group)), 4),
             **{key: group.count(kind) for key, kind in (("wins_a", "A"), ("wins_b", "B"))},
             "n": len(group),
         }
-        for name, group in sorted(groups.items())
+        for name, group in groups.items()
     }
 
 

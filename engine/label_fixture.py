@@ -1,8 +1,9 @@
 """Labelled pairs made into an evaluation folder that `run_eval.py` runs: your own labelled set in an evening.
 
-The folder gets a `fixture.jsonl` with the people's votes and their plurality as gold, an `eval.json` with the toolkit's
-prompt, settings and arms, pinned, that refers to the toolkit's own recipe.py and check.py, and a SOURCE.md that says
-where the labels come from. Nothing that exists is overwritten. No network.
+The folder gets a `fixture.jsonl` with the people's votes and their plurality as gold (a pair that nobody labelled here
+keeps the gold or the votes it came with), an `eval.json` with the toolkit's prompt, settings and arms, pinned, that
+refers to the toolkit's own recipe.py and check.py, and a SOURCE.md that says where the labels come from. Nothing that
+exists is overwritten. No network.
 """
 
 from __future__ import annotations
@@ -53,36 +54,53 @@ def question_of(row: Mapping[str, Any]) -> str:
 
 
 def fixture_row(row: dict[str, Any], given: Mapping[str, labels.Label]) -> dict[str, Any] | None:
-    """A fixture row with the people's votes, or None for a pair that nobody labelled.
+    """A fixture row with the people's votes, or None for a pair without a vote and without gold.
 
     Earlier votes by others stay; gold is the plurality of all votes, null where there is none. Gold that came with the
-    pair is kept as `earlier_gold`. Rubric and reference become part of the question, as the judge must see what the
-    person saw.
+    pair stays gold where nobody voted here, and is kept as `earlier_gold` where somebody did. Rubric and reference
+    become part of the question, as the judge must see what the person saw. A pair is its own question unless it says
+    otherwise.
     """
     new = vote_rows(given)
-    if not new:
-        return None
     names = {vote["judge"] for vote in new}
     votes = [vote for vote in row.get("votes", []) if vote["judge"] not in names] + new
-    made = {**row, "text": question_of(row), "votes": votes}
-    made["gold"] = agreement.gold_from_votes(vote["label"] for vote in votes)
+    if not votes and row["gold"] is None:
+        return None
+    made = {**row, "text": question_of(row), **({"votes": votes} if votes else {})}
+    if new or row["gold"] is None:
+        made["gold"] = agreement.gold_from_votes(vote["label"] for vote in votes)
     if made["text"] != row["text"]:
         made["parts"] = {
             key: made.pop(key) if key != "text" else row["text"] for key in label_sources.PANEL_TITLES if key in row
         }
-    if row["gold"] is not None and "earlier_gold" not in row:
+    if new and row["gold"] is not None and "earlier_gold" not in row:
         made["earlier_gold"] = row["gold"]
-    made.pop("second_label", None)  # votes say the same and more
-    return made
+    if new:
+        made.pop("second_label", None)  # votes say the same and more
+    return {**made, "cluster": made.get("cluster", made["item_id"])}
 
 
 def fixture_rows(
     rows: Mapping[str, dict[str, Any]], tasks: Sequence[labels.Task], given: Iterable[labels.Label]
 ) -> list[dict[str, Any]]:
-    """The rows of all labelled pairs, in the file's order."""
+    """The rows of all pairs with a label, given here or brought along, in the file's order."""
     by_item = label_results.by_item(tasks, given)
     made = (fixture_row(row, by_item.get(item, {})) for item, row in rows.items())
     return [row for row in made if row is not None]
+
+
+def labelled_here(rows: Sequence[dict[str, Any]], before: Mapping[str, dict[str, Any]]) -> int:
+    """How many rows hold a vote that their pair did not come with."""
+    return sum(row.get("votes", []) != before[row["item_id"]].get("votes", []) for row in rows)
+
+
+def origin_line(rows: Sequence[dict[str, Any]], before: Mapping[str, dict[str, Any]]) -> str:
+    """Where the labels of the rows come from, and what is left out, in one line."""
+    here = labelled_here(rows, before)
+    parts = [f"{here} labelled here"] if here else []
+    parts += [f"{len(rows) - here} with the gold they came with"] if len(rows) > here else []
+    parts += [f"{len(before) - len(rows)} without any label left out"] if len(before) > len(rows) else []
+    return f"{len(rows)} of {len(before)} pairs: {', '.join(parts)}"
 
 
 # === Settings ===
@@ -115,21 +133,30 @@ def settings(base: dict[str, Any], folder: str, home: str, title: str, notes: st
     return {**made, "decision": base.get("decision", "both"), "fixture_source": source}
 
 
-def source_text(found: dict[str, Any], rows: Sequence[dict[str, Any]]) -> str:
-    """SOURCE.md: where pairs and labels come from, in figures."""
-    who = ", ".join(f"{name} ({one['labelled']})" for name, one in found["annotators"].items())
+def source_text(found: dict[str, Any], rows: Sequence[dict[str, Any]], here: int) -> str:
+    """SOURCE.md: where pairs and labels come from, in figures. here: how many rows were labelled by `human`."""
     golds = [row["gold"] for row in rows]
     counts = ", ".join(f"{label} {golds.count(label)}" for label in labels.PAIR_LABELS)
     models = f" Answers by {found['model']}." if found["model"] else ""
     name = "`, `".join(os.path.basename(path) for path in found["source"].split(", "))
     return f"""# Source
 
-{len(rows)} pairs from `{name}`, labelled by people with `judge.py human`.{models}
+{len(rows)} pairs from `{name}`: {here} labelled by people with `judge.py human`, {len(rows) - here} with the gold they
+came with.{models}
 
-- Labelled by: {who}. Each saw the answers on sides shuffled by seed {found["seed"]}, without any judge's verdict.
-- Gold is the single most frequent label of all votes of a pair: {counts}, no consensus {golds.count(None)} (null).
-- Every vote stands in `votes`, with the order in which it was given (`shown`) and its comment.
+{label_lines(found, here)}- Gold in all: {counts}, no consensus {golds.count(None)} (null).
 - Licence and origin of the texts are those of the file above; nothing here changes them.
+"""
+
+
+def label_lines(found: dict[str, Any], here: int) -> str:
+    """What SOURCE.md says of labels given by `human`; nothing where there are none."""
+    if not here:
+        return ""
+    who = ", ".join(f"{name} ({one['labelled']})" for name, one in found["annotators"].items())
+    return f"""- Labelled by: {who}. Sides were shuffled by seed {found["seed"]}, no judge's verdict was shown.
+- Gold of these pairs is the single most frequent label of all votes of a pair; gold they came with is `earlier_gold`.
+- Every vote stands in `votes`, with the order in which it was given (`shown`) and its comment.
 """
 
 
@@ -144,31 +171,46 @@ def check_folder(folder: str) -> None:
         )
 
 
-def make(folder: str, rows: Sequence[dict[str, Any]], found: dict[str, Any], home: str, runner: Any) -> list[str]:
+def make(
+    folder: str, rows: Sequence[dict[str, Any]], found: dict[str, Any], home: str, runner: Any, here: int
+) -> list[str]:
     """Write the evaluation folder; returns one line per file. Raises: FixtureError, OSError.
 
-    home: the toolkit's folder. runner: run_eval.py as a module, whose --freeze sets the pins.
+    home: the toolkit's folder. runner: run_eval.py as a module, whose --freeze sets the pins. here: how many of the
+    rows were labelled by `human`, not before.
     """
     check_folder(folder)
-    if not rows:
-        raise FixtureError("no labelled pairs, so there is nothing to make a fixture of\nhint: label some first")
+    need_rows(rows)
     base = evidence.read_object(os.path.join(home, "eval.json"))
-    voters = len(found["annotators"])
-    title = f"{len(rows)} pairs labelled by {voters} {'person' if voters == 1 else 'people'}"
-    made = settings(base, folder, home, title, f"people's votes, {title}")
+    made = settings(base, folder, home, *title_and_labels(rows, len(found["annotators"]), here))
     os.makedirs(folder, exist_ok=True)
     evidence.write_atomic(os.path.join(folder, "fixture.jsonl"), map(evidence.row_bytes, rows))
     evidence.write_atomic(os.path.join(folder, "eval.json"), evidence.pretty(made))
-    evidence.write_atomic(os.path.join(folder, "SOURCE.md"), source_text(found, rows).encode("utf-8"))
+    evidence.write_atomic(os.path.join(folder, "SOURCE.md"), source_text(found, rows, here).encode("utf-8"))
     runner.freeze_config(folder)
     return [os.path.join(folder, name) for name in ("fixture.jsonl", "eval.json", "SOURCE.md")]
+
+
+def need_rows(rows: Sequence[dict[str, Any]]) -> None:
+    """Refuse a fixture of nothing. Raises: FixtureError."""
+    if not rows:
+        hint = 'label some first, or give each pair its "gold": "A", "B" or "equal"'
+        raise FixtureError(f"no pair has a label, so there is nothing to make a fixture of\nhint: {hint}")
+
+
+def title_and_labels(rows: Sequence[dict[str, Any]], n_voters: int, here: int) -> tuple[str, str]:
+    """eval.json's title, and what its fixture_source says of the labels."""
+    people = f"{n_voters} {'person' if n_voters == 1 else 'people'}"
+    if here == len(rows):
+        return f"{here} pairs labelled by {people}", f"people's votes, {here} pairs labelled by {people}"
+    title = f"{len(rows)} pairs with gold labels"
+    return title, f"{here} by votes of {people}, {len(rows) - here} as they came" if here else "as they came"
 
 
 def make_file(path: str, rows: Sequence[dict[str, Any]]) -> list[str]:
     """Write the fixture alone. Raises: FixtureError, OSError."""
     if os.path.exists(path):
         raise FixtureError(f"{path}: exists\nhint: name another file; nothing is overwritten")
-    if not rows:
-        raise FixtureError("no labelled pairs, so there is nothing to make a fixture of\nhint: label some first")
+    need_rows(rows)
     evidence.write_atomic(path, map(evidence.row_bytes, rows))
     return [path]

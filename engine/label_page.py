@@ -53,8 +53,8 @@ HTML = """<!doctype html>
 <dialog id="help" aria-labelledby="help-title">
   <h2 id="help-title">Keyboard</h2>
   <dl id="help-keys"></dl>
-  <p class="quiet">Every label is on disk before the next item appears. Nothing shows what the judge said before
-  you finish.</p>
+  <p class="quiet">Every label is on disk before the next item appears. No verdict and no label that the file
+  holds is shown before you finish.</p>
   <button id="help-close" type="button">Close</button>
 </dialog>
 <noscript><p class="failure">This page needs JavaScript. Without it, label in the terminal: leave out --web.</p>
@@ -485,8 +485,8 @@ function drawDone() {
   const actions = make("div", "actions", result);
   if (open) actions.append(button("Go on labelling", () => show(state.open)));
   by("main").replaceChildren(make("div", "done", make("section", "panel", make("h2", "", title),
-    make("p", "", "You can go back to any item and change your label. Once the result is shown, what the judge said " +
-      "is known, and labels are closed."), make("div", "dots", ...dots), actions)));
+    make("p", "", "You can go back to any item and change your label. Once the result is shown, what it is " +
+      "set against is known, and labels are closed."), make("div", "dots", ...dots), actions)));
   result.focus();
 }
 
@@ -508,7 +508,7 @@ function table(className, head, rows) {
 
 function disagreement(one) {
   const line = make("summary", "", make("b", "", one.item), make("span", "said", "people " + one.human),
-    make("span", "said", "judge " + one.judge));
+    make("span", "said", one.against + " " + one.judge));
   if (one.why) line.append(make("span", "quiet", one.why));
   const details = make("details", "", line);
   if (one.comment) details.append(make("p", "quiet", "Comment: " + one.comment));
@@ -533,7 +533,7 @@ function drawResult(result) {
     parts.push(box);
   }
   if (result.disagreements.length) {
-    parts.push(make("section", "panel", make("h3", "", "Where people and the judge differ"),
+    parts.push(make("section", "panel", make("h3", "", "Where people and " + result.against + " differ"),
       ...result.disagreements.map(disagreement)));
   }
   const end = button("Stop the labelling server", async () => {

@@ -20,6 +20,7 @@ import tables
 
 SCORE_MEASURES = ("exact", "within1", "qwk", "bias", "spearman", "mae")
 PAIR_MEASURES = ("agreement", "kappa", "ac1", "recall_A", "recall_B", "recall_equal")
+FILE_LABELS = "gold of the file"  # what labels are set against where no judge is, but the pairs have gold
 BIG = 2  # score points: the published meaning of a big disagreement
 FEW = 30  # labelled items below which the intervals are too wide to lean on
 MAX_SHOWN = 20  # disagreements printed; the JSON has all
@@ -344,12 +345,19 @@ def agreement_section(found: dict[str, Any]) -> Section:
     return section(title, head, rows, agreement_notes(found, n))
 
 
+def whose(found: dict[str, Any]) -> str:
+    """What the labels are set against, in words."""
+    judge = found["judge_model"]
+    return "the labels the file came with" if judge == FILE_LABELS else "the judge's labels"
+
+
 def agreement_notes(found: dict[str, Any], n: int) -> list[str]:
     """What a reader has to know beside the figures."""
     notes = ["95% intervals."]
     if n < found["items"]:
         notes[0] += (
-            f" {n} of {found['items']} items, drawn at random and evenly over the judge's labels and categories."
+            f" {n} of {found['items']} items: a random sample, in which every item had the same chance, spread evenly "
+            f"over categories and {whose(found)}."
         )
     if n < FEW:
         notes.append(f"Only {n} items: the intervals are wide; {FEW} or more say much more (--sample).")
@@ -376,18 +384,19 @@ def people_section(found: dict[str, Any]) -> Section:
         alpha = tables.number(people["alpha"], 3, people["reason"])
         notes.append(
             f"People with each other, {people['pairs']} pairs of scores: same {people['exact']:.3f}, "
-            f"within one {people['within1']:.3f}, ordinal alpha {alpha}."
+            f"within one {people['within1']:.3f}, Krippendorff's alpha (ordinal) {alpha}."
         )
     elif people:
+        kappa = "" if people["kappa"] is None else f", Cohen's kappa {tables.number(people['kappa'])}"
         notes.append(
             f"People with each other: same label in {people['pair_agree']} of {people['pair_total']} vote pairs "
-            f"({people['pairwise']:.3f}), alpha {tables.number(people['alpha'])}, "
-            f"kappa {tables.number(people['kappa'])}."
+            f"({people['pairwise']:.3f}), Krippendorff's alpha {tables.number(people['alpha'])}{kappa}."
         )
         if people["loo_n"] and people["judge_loo"] is not None:
             notes.append(
                 f"Against the other people's majority ({people['loo_n']} votes): a person {people['human_loo']:.3f}, "
-                f"the judge {people['judge_loo']:.3f}."
+                f"{'the labels of the file' if found['judge_model'] == FILE_LABELS else 'the judge'} "
+                f"{people['judge_loo']:.3f}."
             )
     sides = found.get("sides")
     if sides:
@@ -458,10 +467,12 @@ def as_page(found: dict[str, Any], session: labels.Session) -> dict[str, Any]:
             "item": one["id"],
             "human": word(labels.to_side(one["human"], orders.get(one["id"]))),
             "judge": word(labels.to_side(one["judge"], orders.get(one["id"]))),
+            "against": FILE_LABELS if found["judge_model"] == FILE_LABELS else "judge",
             "why": one["why"],
             "comment": one["comment"],
             "place": places.get(one["id"]),
         }
         for one in found["disagreements"]
     ]
-    return {"title": "Result", "sections": sections(found), "disagreements": shown}
+    against = f"the {FILE_LABELS if found['judge_model'] == FILE_LABELS else 'judge'}"
+    return {"title": "Result", "against": against, "sections": sections(found), "disagreements": shown}

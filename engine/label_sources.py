@@ -10,15 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import evidence
+import label_results
 import labels
 import results
 
 # === Constants ===
 
-PAIR_RUN = ("model",)  # what a results file's `run` must hold here
 ALIASES = {"id": "item_id", "prompt": "text"}  # names that other tools' pairs use
 PANEL_TITLES = {"text": "Question", "rubric": "What a good answer does", "reference": "Reference answer"}
-TOLD_BEFORE = "gold of the file"  # what labels are set against when a fixture already has gold
 
 
 class Source(NamedTuple):
@@ -161,9 +160,9 @@ def from_results(path_a: str, path_b: str) -> Source:
 
     Left out and said: ids that only one file has, and tasks with the same answer in both.
     """
-    runs = [results.read_results(path, PAIR_RUN) for path in (path_a, path_b)]
+    runs = [results.read_results(path, results.COMPARE) for path in (path_a, path_b)]
     first, second = ({item["id"]: item for item in run["results"]} for run in runs)
-    models = [str(run["run"]["model"]) for run in runs]
+    models = [str(run["run"]["model"] or "") for run in runs]
     notes = []
     for path, own, other in ((path_a, first, second), (path_b, second, first)):
         alone = [name for name in own if name not in other]
@@ -174,19 +173,20 @@ def from_results(path_a: str, path_b: str) -> Source:
         if name in second:
             check_same_task(name, item, second[name], path_a, path_b)
             answers = {"answer_a": item["answer"], "answer_b": second[name]["answer"]}
-            rows[name] = joined_row(item, answers, models)
+            texts = {key: text or second[name].get(key) for key, text in item.items()}
+            rows[name] = joined_row({**texts, "prompt": item["prompt"] or second[name]["prompt"]}, answers, models)
             same += [name] if answers["answer_a"] == answers["answer_b"] else []
     if same:
         notes.append(f"the same answer in both files, left out: {', '.join(same)}")
     tasks = [pair_task(row, None) for name, row in rows.items() if name not in same]
     if not tasks:
         raise results.FileProblem(f"{path_a}, {path_b}: have no task in common with different answers")
-    return Source("pair", f"{path_a}, {path_b}", tasks, rows, "", " vs ".join(models), notes)
+    return Source("pair", f"{path_a}, {path_b}", tasks, rows, "", " vs ".join(filter(None, models)), notes)
 
 
 def check_same_task(name: str, one: dict[str, Any], other: dict[str, Any], path_a: str, path_b: str) -> None:
     """Refuse one id for two different questions. Raises: FileProblem."""
-    if one["prompt"] != other["prompt"]:
+    if one["prompt"] and other["prompt"] and one["prompt"] != other["prompt"]:
         raise results.FileProblem(
             f"{path_b}: item {name!r}: field 'prompt': expected the prompt of {path_a}, got another"
         )
@@ -216,7 +216,7 @@ def from_pairs(path: str) -> Source:
         raise results.FileProblem(f"{path}: holds no pairs")
     known = any(row["gold"] is not None for row in rows.values())
     tasks = [pair_task(row, row["gold"], text_of(row.get("why"))) for row in rows.values()]
-    return Source("pair", path, tasks, rows, TOLD_BEFORE if known else "", models_of(rows.values()), [])
+    return Source("pair", path, tasks, rows, label_results.FILE_LABELS if known else "", models_of(rows.values()), [])
 
 
 def is_one_value(data: bytes) -> bool:

@@ -30,6 +30,8 @@ SCALE = (
 PAIR_KEYS = {"a": "A", "1": "A", "b": "B", "2": "B", "=": "equal", "e": "equal", "0": "equal"}
 PAIR_WORDS = ("a A is better", "b B is better", "= equally good")
 KEY_WORDS = ("s skip", "p back", "n next", "c comment", "space/u page", "? help", "q quit")
+LINE_WORDS = ("s skip", "p back", "n next", "c TEXT comment", "? help", "q quit")
+LINE_PROMPT = "type one of these, then Enter (one a line) > "
 SCORE_KEYS = {str(score): score for score in labels.SCORES}
 SIDE_WORDS = {"A": "A (first) is better", "B": "B (second) is better", "equal": "equally good"}
 MIN_WIDTH, MAX_WIDTH = 20, 110  # columns of text; longer lines are hard to read
@@ -165,12 +167,14 @@ def choice_word(kind: str, choice: int | str | None) -> str:
     return SIDE_WORDS[str(choice)] if kind == "pair" else f"{choice} ({dict(SCALE)[int(choice)]})"
 
 
-def foot_lines(session: labels.Session, place: int, width: int, more: str, comment: str, note: str) -> list[str]:
+def foot_lines(
+    session: labels.Session, place: int, width: int, more: str, comment: str, note: str, keys: Sequence[str] = KEY_WORDS
+) -> list[str]:
     """The keys, what stands for this item, and the latest message."""
     task = session.tasks[place]
     given = session.label(place)
     answers = [f"{score} {word}" for score, word in SCALE] if task.kind == "score" else PAIR_WORDS
-    lines = [*in_lines(answers, width), *in_lines(KEY_WORDS, width)]
+    lines = [*in_lines(answers, width), *in_lines(keys, width)]
     status = [more] if more else []
     if given is not None:
         status.append(f"given: {choice_word(task.kind, session.choice(place))}")
@@ -192,7 +196,7 @@ def in_lines(parts: Sequence[str], width: int) -> list[str]:
     return lines
 
 
-HELP = """Label what you see; nothing shows what the judge said before you are done.
+HELP = """Label what you see; no verdict or label that the file holds is shown before you are done.
 Every label is on disk before the next item appears, so you may stop at any time and go on later with the same command.
 
 1 to 5            the score of an answer
@@ -404,8 +408,8 @@ class Labelling:
         body = body_lines(self.session, self.place, width, self.terminal.style)
         head = head_line(self.session, self.place, width)
         if not self.terminal.paged:
-            foot = foot_lines(self.session, self.place, width, "", self.comment, self.note)
-            self.terminal.write("\n".join(["", head, "", *body, *foot]) + "\n> ")
+            foot = foot_lines(self.session, self.place, width, "", self.comment, self.note, LINE_WORDS)
+            self.terminal.write("\n".join(["", head, "", *body, *foot]) + f"\n{LINE_PROMPT}")
             return
         style = self.terminal.style
         n_foot = len(foot_lines(self.session, self.place, width, "", self.comment, self.note))
@@ -469,8 +473,8 @@ class Labelling:
         elif low == "?":
             self.help()
         else:
-            shown = harmless(key)
-            self.note = f"key {shown!r} does nothing here; ? lists the keys"
+            what = "key" if self.terminal.paged else "line"
+            self.note = f"{what} {harmless(key)!r} does nothing here; ? lists the keys"
         return False
 
     def answer(self, choice: int | str | None) -> None:
@@ -520,6 +524,8 @@ def run(session: labels.Session) -> bool:
     Everything is written to stderr, so that stdout holds the result alone.
     """
     if not can_page():
-        return Labelling(session, LineTerminal(sys.stdin, sys.stderr)).run()
+        done = Labelling(session, LineTerminal(sys.stdin, sys.stderr)).run()
+        print(file=sys.stderr)  # what follows does not stand behind the prompt
+        return done
     with KeyTerminal(sys.stdin.fileno(), sys.stderr) as terminal:
         return Labelling(session, terminal).run()

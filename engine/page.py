@@ -15,6 +15,7 @@ import agreement
 import evidence
 import page_intro
 import page_items
+import page_judged
 import page_scores
 import page_sections as sections
 import page_source
@@ -210,6 +211,7 @@ def foundations(view: View) -> list[Markup | None]:
     )
     return [
         tag("p", words),
+        page_intro.glossary() if page_tables.is_pairwise(view.result) else None,
         folded("Configuration hash of each judge", table(("judge", "configuration hash"), settings)),
         folded("sha256 of every input", table(("file", "sha256"), hashes)),
     ]
@@ -243,15 +245,29 @@ def parts_of(
     return found
 
 
-def page_of(sources: Sequence[page_source.Source]) -> bytes:
-    """The whole page of one or several runs of one evaluation. Raises: EvidenceError."""
+def page_of(sources: Sequence[page_source.Source], files: Sequence[dict[str, Any]] = ()) -> bytes:
+    """The whole page of one or several runs of one evaluation, judged files of your own behind it.
+
+    Raises: EvidenceError.
+    """
     view = view_of(sources)
     pairwise = page_tables.is_pairwise(view.result)
     nav, main, data = pairs_content(view) if pairwise else page_scores.content(view)
+    if files:
+        name, own = page_judged.beside(list(files), judges_measured(sources))
+        nav.append(("own", name))
+        main += own
     main.append(tag("section", tag("h2", "What the figures rest on"), *foundations(view), id="evidence"))
     title = f"{view.lead} on {view.result['slug']} \u2014 judge report"
     foot = "One file, nothing loaded, nothing sent. Every figure is in summary.json of the run."
     return document(title, [*nav, ("evidence", "Evidence")], main, foot, data)
+
+
+def judges_measured(sources: Sequence[page_source.Source]) -> set[str]:
+    """Names and models of the judges of some runs."""
+    names = {name for source in sources for name in source.manifest.get("arms", [])}
+    settings = [each for source in sources for each in (source.manifest.get("arm_settings") or {}).values()]
+    return names | {each["model"] for each in settings if isinstance(each.get("model"), str)}
 
 
 def pairs_content(view: View) -> tuple[list[tuple[str, str]], list[Markup], Markup]:

@@ -10,7 +10,7 @@ from typing import Any
 import page_source
 import pictures
 import tables
-from page_parts import Markup, joined, listed, tag
+from page_parts import Markup, folded, joined, listed, tag
 from page_sections import axis_for, ceiling_of, counted, interval_text, legend, metric_row, share_text, signed
 from page_view import View, letter
 from pictures import Dot, Row
@@ -18,11 +18,32 @@ from pictures import Dot, Row
 # === Constants ===
 
 STATE_WORDS = {
-    "ok": "read in both orders",
+    "ok": "with a verdict in both orders",
     "invalid": "with a reply that holds no verdict (counts as wrong)",
     "failed": "with a call that never answered",
     "missing": "not asked yet",
 }
+
+# What stands on the page or in its tables and is not said where it stands.
+GLOSSARY = (
+    ("pair judged", "one pair in one repeat: two replies, one with each answer shown first"),
+    ("kappa", "Cohen's: agreement above what the frequencies of the labels give by chance; 0 is chance, 1 is perfect"),
+    (
+        "AC1 (q=…)",
+        "Gwet's: chance worked out from q possible labels, whatever their frequencies. It stays defined where kappa is "
+        "not, and lies above kappa for a judge that rarely says equal: never read it without kappa",
+    ),
+    ("consistent", "share of pairs decided alike in both orders; of valid: among pairs with a verdict in both"),
+    ("first/second, share first", "of the pairs the order decides: how many lean to the answer shown first"),
+    ("first slot", "share of all single replies with a winner that pick the answer shown first; 0.5 is no lean"),
+    ("alpha", "Krippendorff's: under Repeats of the judge's own repeats, under People of people among themselves"),
+    ("length excess", "how much more often than gold the judge picks the longer answer"),
+    ("single_label", "kappa is undefined: gold and judge use one label only, so chance agreement is 1"),
+    ("degenerate_resamples", "no interval: every resample gives the same value"),
+    ("too_few_clusters, too_many_undefined", "no interval: too few questions, or too few resamples with a value"),
+    ("not on the frozen list", "the judge was given on the command line, not in the pinned eval.json"),
+    ("inputs", "every file and text the run pins by its sha256: pairs, settings, code"),
+)
 
 # === First screen ===
 
@@ -121,7 +142,7 @@ def means(view: View) -> list[str]:
 def order_sentence(position: dict[str, Any], name: str) -> str:
     """What exchanging the two answers did."""
     changed = position["n"] - position["consistent"] - position["invalid"]
-    text = f"Exchanging the two answers changes its verdict on {changed:,} of {position['n']:,} readings"
+    text = f"Exchanging the two answers changes its verdict on {changed:,} of {position['n']:,} pairs judged"
     lean = [(position["k_first"], "first"), (position["k_second"], "second")]
     if position["k_first"] == position["k_second"]:
         return text + "."
@@ -159,14 +180,17 @@ def facts(view: View) -> Markup:
 
 
 def counts_box(view: View) -> Markup:
-    """The lead judge's readings by state, never folded into each other."""
-    counts = view.result["arms"][view.lead]["counts"]
+    """The lead judge's pairs by state, never folded into each other, and its single replies beside them."""
+    arm = view.result["arms"][view.lead]
+    counts = arm["counts"]
     used = [(state, counts[state]) for state in STATE_WORDS if counts[state] or state != "missing"]
     states = [tag("li", tag("b", f"{count:,}"), tag("span", state, class_="small")) for state, count in used]
     words = "; ".join(f"{state}: {STATE_WORDS[state]}" for state, _ in used)
+    single = ", ".join(f"{count:,} {state}" for state, count in arm.get("replies", {}).items() if count)
+    words += f". Each repeat of a pair counts, and takes two replies: {single}" if single else ""
     return tag(
         "div",
-        tag("h2", f"Readings of {view.lead} (items times repeats)"),
+        tag("h2", f"Pairs judged by {view.lead}"),
         tag("ul", *states, class_="states"),
         tag("p", words + ".", class_="soft small"),
         class_="fact",
@@ -214,3 +238,8 @@ def intro(view: View) -> Markup:
         class_="intro",
         id="overview",
     )
+
+
+def glossary() -> Markup:
+    """The words of the page and its tables, folded."""
+    return folded("Words of this page", listed(joined((tag("b", word), f": {text}.")) for word, text in GLOSSARY))

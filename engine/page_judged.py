@@ -116,27 +116,29 @@ def states_box(summary: dict[str, Any], done: str, count: object) -> Markup:
 # === Grade ===
 
 
-def grade_intro(data: dict[str, Any]) -> Markup:
+def grade_intro(data: dict[str, Any], anchor: str = "overview", heading: str = "h1") -> Markup:
     """The mean score and where it comes from."""
     run, summary = data["run"], data["judge"]
     judges = judges_of(summary)
     lead, mean = next(iter(judges)), mean_of(summary)
     rows = [figure_row(name, mean_of(each), kind_of(name), name == lead) for name, each in judges.items()]
     many = counted(len(data["results"]), "answer", "answers")
-    eyebrow = f"{run.get('task_set')} {run.get('task_set_version')} \u00b7 {many}"
-    title = f"{run.get('model')}, graded by {summary.get('judge_model')}"
+    task_set = " ".join(str(run[key]) for key in ("task_set", "task_set_version") if run.get(key))
+    eyebrow = " \u00b7 ".join(part for part in (task_set, many) if part)
+    title = f"{run.get('model') or 'answers of a model not named'}, graded by {summary.get('judge_model')}"
     left = big(mean["value"], 2, "mean score, 1 to 5", lead, range_words(mean, 2))
     facts = [states_box(summary, "graded", summary.get("graded")), grade_run_box(run, summary)]
     return tag(
         "section",
         tag("p", eyebrow, class_="eyebrow"),
-        tag("h1", title),
+        tag(heading, title),
         *kinship_alert(summary.get("self_judged"), summary.get("same_family")),
+        *unguided_alert(summary.get("unguided"), len(data["results"])),
         tag("div", left, tag("div", pictures.dot_plot(SCORE_AXIS, rows)), class_="hero"),
         grade_meaning(judges),
         tag("div", *facts, class_="facts"),
         class_="intro",
-        id="overview",
+        id=anchor,
     )
 
 
@@ -146,6 +148,14 @@ def kinship_alert(same: Any, family: Any) -> list[Markup]:
     if family:
         return [tag("p", f"Judge and judged model are of one family ({family}).", class_="alert wide")]
     return []
+
+
+def unguided_alert(count: Any, n: int) -> list[Markup]:
+    """What a score means where the judge was told nothing but the task."""
+    if not count:
+        return []
+    words = f"{count} of {n} answers had neither rubric nor reference: there the judge went by its own taste."
+    return [tag("p", words, class_="alert wide")]
 
 
 def grade_meaning(judges: dict[str, dict[str, Any]]) -> Markup:
@@ -225,7 +235,7 @@ def words_figures(judges: dict[str, dict[str, Any]]) -> Markup:
 # === Compare ===
 
 
-def compare_intro(data: dict[str, Any]) -> Markup:
+def compare_intro(data: dict[str, Any], anchor: str = "overview", heading: str = "h1") -> Markup:
     """The win rate and what became of every pair."""
     summary, names = data["judge"], list(data["runs"])
     judges = judges_of(summary)
@@ -244,7 +254,7 @@ def compare_intro(data: dict[str, Any]) -> Markup:
     return tag(
         "section",
         tag("p", eyebrow, class_="eyebrow"),
-        tag("h1", title),
+        tag(heading, title),
         *[alert for each in kin for alert in each],
         tag("div", left, tag("div", drawn), class_="hero"),
         tag(
@@ -255,7 +265,7 @@ def compare_intro(data: dict[str, Any]) -> Markup:
         ),
         tag("div", states_box(summary, "compared", summary.get("compared")), class_="facts"),
         class_="intro",
-        id="overview",
+        id=anchor,
     )
 
 
@@ -503,6 +513,67 @@ def items_section(kind: str, names: list[str], entries: list[dict[str, Any]]) ->
 # === Page ===
 
 
+def beside(files: list[dict[str, Any]], measured: set[str]) -> tuple[str, list[Markup]]:
+    """(name in the bar, sections) of judged files on the page of a run; the first section has the anchor 'own'.
+
+    measured: names and models of the judges that the run measures: a judge that is not among them is pointed out. The
+    texts of the answers are left to a page of their own.
+    """
+    kinds = {str(judged_tables.kind_of_file(data)): data for data in files}
+    lead, human = kinds.get("grade") or kinds.get("compare"), kinds.get("human")
+    parts: list[tuple[str, str, str, list[Markup | None]]] = []
+    found = []
+    if lead is None:
+        found.append(human_intro(human or {}, "own", "h2"))
+    else:
+        made = grade_intro if "grade" in kinds else compare_intro
+        found.append(made(lead, "own", "h2"))
+        parts = grade_parts(lead) if "grade" in kinds else compare_parts(lead)
+        found += unmeasured(judge_names_of(lead), measured)
+    if human:
+        parts.insert(0, ("people", "People", "People as the measure", human_part(human)))
+    found += [tag("section", tag("h2", title), *content, id=f"own-{anchor}") for anchor, _, title, content in parts]
+    if lead is not None:
+        found.append(tag("section", verdict_list(lead), id="own-verdicts"))
+    return "Your own results", found
+
+
+def judge_names_of(data: dict[str, Any]) -> list[str]:
+    """The judges of a graded or compared file that are models: not a panel, which only counts them."""
+    return [name for name in judges_of(data["judge"]) if name != judged_tables.PANEL]
+
+
+def unmeasured(names: list[str], measured: set[str]) -> list[Markup]:
+    """A warning for judges of your results that the run above says nothing about."""
+    others = [name for name in names if name not in measured]
+    if not others:
+        return []
+    words = f"{', '.join(others)}: not a judge of the run above, which therefore says nothing about these verdicts."
+    return [tag("p", words, class_="alert wide")]
+
+
+def verdict_list(data: dict[str, Any]) -> Markup:
+    """Every verdict of a judged file as a folded table."""
+    if judged_tables.kind_of_file(data) == "grade":
+        names = list(judges_of(data["judge"]))
+        body = [
+            (str(item.get("id")), str(item.get("category") or ""), *[shown_score(v) for v in verdicts_of(item, names)])
+            for item in data["results"]
+        ]
+    else:
+        names = [str(data["judge"].get("judge_model"))]
+        body = [
+            (str(pair.get("id")), str(pair.get("category") or ""), str(pair.get("decision") or "-"))
+            for pair in data["pairs"]
+        ]
+    words = f"Every verdict ({len(body):,}); report.py with the judged file alone makes a page to read the texts on"
+    return folded(words, table(("item", "category", *names), body, "Verdicts"))
+
+
+def shown_score(verdict: Any) -> str:
+    return str(verdict["score"]) if isinstance(verdict, dict) and verdict.get("score") is not None else "-"
+
+
 def page_of(files: list[dict[str, Any]]) -> bytes:
     """The page of one judged or compared file, with people's labels beside it where a human file is given."""
     kinds = {str(judged_tables.kind_of_file(data)): data for data in files}
@@ -532,15 +603,17 @@ def page_of(files: list[dict[str, Any]]) -> bytes:
     return document(f"{title} \u2014 judge report", nav, main, foot, data_blocks)
 
 
-def human_intro(human: dict[str, Any]) -> Markup:
+def human_intro(human: dict[str, Any], anchor: str = "overview", heading: str = "h1") -> Markup:
     """A human file alone: who labelled what."""
     n = human.get("scored", human.get("labelled"))
-    words = f"{n} labels on answers of {human.get('model')}, dated {human.get('date')}."
+    whose = f" on answers of {human['model']}" if human.get("model") else ""
+    words = f"{counted(n or 0, 'labelled item', 'labelled items')}{whose}, dated {human.get('date')}."
+    judge = human.get("judge_model")
     return tag(
         "section",
         tag("p", str(human.get("mode")), class_="eyebrow"),
-        tag("h1", f"{human.get('judge_model')} against people"),
+        tag(heading, f"{judge} against people" if judge else "People's labels"),
         tag("p", words, class_="lede"),
         class_="intro",
-        id="overview",
+        id=anchor,
     )

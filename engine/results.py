@@ -3,8 +3,9 @@
     results.read_results("results.json", results.GRADE)     # {"run": {...}, "results": [...]}
     results.read_judged("judged.json")                      # the same with "judge", as `grade` or `compare` wrote it
 
-A file may be gzipped, may start with a byte order mark and may end its lines in CR LF. Every problem names file, item
-and field; all are listed (the first 20 in full). Extra fields pass untouched. No network.
+Only what a command needs is required: what else a file leaves out is filled in when it is read, texts of an answer as
+"", fields of `run` as null. A file may be gzipped, may start with a byte order mark and may end its lines in CR LF.
+Every problem names file, item and field; all are listed (the first 20 in full). Extra fields pass untouched.
 """
 
 from __future__ import annotations
@@ -17,15 +18,19 @@ import evidence
 
 # === Constants ===
 
-RUN_TEXTS = ("model", "quant", "engine", "engine_version", "settings", "task_set", "task_set_version")
+RUN_FIELDS = (
+    *("model", "quant", "engine", "engine_version", "settings", "task_set", "task_set_version"),
+    *("checks_passed", "tasks"),
+)
 ITEM_TEXTS = ("id", "category", "prompt", "rubric", "reference", "answer")
-MAY_BE_NULL = ("rubric", "reference")  # read as: there is none
-GRADE = (*RUN_TEXTS, "checks_passed", "tasks")  # what `run` must hold
-COMPARE = ("model", "quant", "settings")
+TASK_TEXTS = ITEM_TEXTS[:-1]
+GRADE = ("id", "prompt", "answer")  # what each answer must hold; every other text may be missing or null
+COMPARE = ("id", "answer")
 SCORES = (1, 2, 3, 4, 5)
 DECISIONS = ("A", "B", "equal", "invalid")
 MAX_BYTES = 1 << 30  # unpacked size of one file; a results file of a million answers is below that
 GZIP_MAGIC = b"\x1f\x8b"
+IMPORTED = {"csv": "csv", "tsv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "eval": "inspect"}  # ending -> --from
 CHECK_KINDS = ("exact", "contains", "regex", "number", "json")
 
 
@@ -83,8 +88,20 @@ def read_value(path: str, data: bytes | None = None) -> Any:
     except evidence.EvidenceError as error:
         lines = [line for line in data.split(b"\n") if line.strip()]
         many = len(lines) > 1 and lines[0].strip().endswith(b"}")
-        hint = "one object per line? turn it into a results file with: judge.py import FILE --from jsonl --out R"
-        raise FileProblem(str(error), hint if many else None) from None
+        raise FileProblem(str(error), import_hint(path, "jsonl" if many else None)) from None
+
+
+def import_hint(path: str, form: str | None = None) -> str | None:
+    """How a file that `import` reads becomes a results file; form: what it is when its name does not say."""
+    import os
+    import shlex
+
+    base, ending = os.path.splitext(path.removesuffix(".gz"))
+    form = IMPORTED.get(ending[1:].lower(), form)
+    if form is None:
+        return None
+    names = f"{shlex.quote(path)} --from {form} --out {shlex.quote(base + '.results.json')}"
+    return f"turn it into a results file first: python3 -I judge.py import {names}"
 
 
 def refuse(problems: list[str], hint: str | None = None) -> None:
@@ -114,19 +131,32 @@ def kind_of(value: Any) -> str:
 
 
 def read_results(path: str, need: tuple[str, ...]) -> dict[str, Any]:
-    """A results file whose `run` holds all fields of `need`. Raises: FileProblem."""
+    """A results file whose answers hold all texts of `need`, the others filled in. Raises: FileProblem."""
     value = read_value(path)
     top_problems(value, path)
-    problems = [*run_problems(value["run"], need, path), *item_problems(value["results"], ITEM_TEXTS, path)]
+    run = value.get("run") or {}
+    problems = [*run_problems(run, path), *item_problems(value["results"], need, path, ITEM_TEXTS)]
     problems += [text for place, item in enumerate(value["results"]) for text in checks_problems(item, place, path)]
     refuse(problems)
-    return dict(value)
+    return {**value, "run": whole_run(run), "results": [filled(item, ITEM_TEXTS) for item in value["results"]]}
+
+
+def filled(item: dict[str, Any], texts: tuple[str, ...]) -> dict[str, Any]:
+    """An item with every text that it leaves out as "", and a rubric or reference of null as it is."""
+    missing = {key: "" for key in texts if item.get(key) is None and key not in ("rubric", "reference")}
+    return {**item, **missing, **{key: "" for key in ("rubric", "reference") if key in texts and key not in item}}
+
+
+def whole_run(run: dict[str, Any]) -> dict[str, Any]:
+    """`run` with null for what it does not say."""
+    return {**run, **{key: None for key in RUN_FIELDS if key not in run}}
 
 
 def top_problems(value: Any, path: str) -> None:
     """Refuse what is no results file, and say what it is instead. Raises: FileProblem."""
     if not isinstance(value, dict):
-        raise FileProblem(f"{path}: expected an object with 'run' and 'results', got {kind_of(value)}")
+        hint = import_hint(path, "jsonl" if isinstance(value, list) else None)
+        raise FileProblem(f"{path}: expected an object with 'run' and 'results', got {kind_of(value)}", hint)
     if "tasks" in value and "results" not in value:
         hint = "answer the tasks first: judge.py answer --tasks FILE --model NAME --out results.json"
         raise FileProblem(f"{path}: is a task file, expected a results file", hint)
@@ -134,25 +164,22 @@ def top_problems(value: Any, path: str) -> None:
         raise FileProblem(
             f"{path}: field 'judge': this is a judged file, expected a results file", "give the file it was made from"
         )
-    for key, kind in (("run", dict), ("results", list)):
-        if key not in value:
-            raise FileProblem(f"{path}: field '{key}' is missing")
-        if not isinstance(value[key], kind):
-            expected = "an object" if kind is dict else "a list"
-            raise FileProblem(f"{path}: field '{key}': expected {expected}, got {kind_of(value[key])}")
+    if "results" not in value:
+        raise FileProblem(f"{path}: field 'results' is missing", import_hint(path))
+    if not isinstance(value["results"], list):
+        raise FileProblem(f"{path}: field 'results': expected a list, got {kind_of(value['results'])}")
+    if not isinstance(value.get("run"), (dict, type(None))):
+        raise FileProblem(f"{path}: field 'run': expected an object, got {kind_of(value['run'])}")
     if not value["results"]:
         raise FileProblem(f"{path}: field 'results': holds no answers")
 
 
-def run_problems(run: dict[str, Any], need: tuple[str, ...], path: str) -> list[str]:
-    """What is wrong with `run`."""
-    problems = []
-    for key in need:
-        if key not in run:
-            problems.append(f"{path}: field 'run.{key}' is missing")
-        elif key == "model" and (not isinstance(run[key], str) or not run[key]):
-            problems.append(f"{path}: field 'run.model': expected a non-empty text, got {run[key]!r}")
-    return problems
+def run_problems(run: dict[str, Any], path: str) -> list[str]:
+    """What is wrong with `run`: a model's name, where there is one, is a text; nothing else of it is used."""
+    model = run.get("model")
+    if model is None or (isinstance(model, str) and model):
+        return []
+    return [f"{path}: field 'run.model': expected a non-empty text, got {model!r}"]
 
 
 def item_label(item: Any, place: int, path: str) -> str:
@@ -161,8 +188,11 @@ def item_label(item: Any, place: int, path: str) -> str:
     return f"{path}: item {place + 1}" + (f" ({name!r})" if isinstance(name, str) and name else "")
 
 
-def item_problems(items: list[Any], texts: tuple[str, ...], path: str) -> list[str]:
-    """What is wrong with the items: a missing or ill-typed field, an id that is empty or stands twice."""
+def item_problems(items: list[Any], need: tuple[str, ...], path: str, texts: tuple[str, ...] = ()) -> list[str]:
+    """What is wrong with the items: a missing or ill-typed field, an id that is empty or stands twice.
+
+    need: texts that every item must hold; texts: those that may be missing or null, but nothing else.
+    """
     problems: list[str] = []
     seen: dict[str, int] = {}
     for place, item in enumerate(items):
@@ -170,10 +200,10 @@ def item_problems(items: list[Any], texts: tuple[str, ...], path: str) -> list[s
         if not isinstance(item, dict):
             problems.append(f"{label}: expected an object, got {kind_of(item)}")
             continue
-        for key in texts:
-            if key not in item:
+        for key in dict.fromkeys((*need, *texts)):
+            if key in need and key not in item:
                 problems.append(f"{label}: field '{key}' is missing")
-            elif not isinstance(item[key], str) and not (item[key] is None and key in MAY_BE_NULL):
+            elif not isinstance(item.get(key), str) and (key in need or item.get(key) is not None):
                 problems.append(f"{label}: field '{key}': expected a text, got {kind_of(item[key])}")
         name = item.get("id")
         if name == "":
@@ -218,14 +248,14 @@ def read_judged(path: str) -> dict[str, Any]:
     key = "pairs" if compared else "results"
     if not isinstance(value.get(key), list) or not value[key]:
         raise FileProblem(f"{path}: field '{key}': expected a list of items, got {kind_of(value.get(key))}")
-    texts = ("id", "prompt", "answer_a", "answer_b") if compared else ("id", "prompt", "answer")
-    problems = item_problems(value[key], texts, path)
+    need = ("id", "answer_a", "answer_b") if compared else ("id", "answer")
+    problems = item_problems(value[key], need, path, ("prompt",))
     for place, item in enumerate(value[key]):
         if isinstance(item, dict):
             found = decision_problems(item) if compared else score_problems(item)
             problems += [f"{item_label(item, place, path)}: {text}" for text in found]
     refuse(problems)
-    return value
+    return {**value, key: [filled(item, ("prompt",)) for item in value[key]]}
 
 
 def score_problems(item: dict[str, Any]) -> list[str]:
@@ -261,7 +291,7 @@ def decision_problems(item: dict[str, Any]) -> list[str]:
 
 
 def read_tasks(path: str) -> dict[str, Any]:
-    """A task file: {"task_set", "task_set_version", "tasks": [{id, category, prompt, rubric, reference, checks?}]}.
+    """A task file: {"tasks": [{"id", "prompt", …}], …}, with the texts a task leaves out filled in.
 
     Raises: FileProblem.
     """
@@ -272,16 +302,17 @@ def read_tasks(path: str) -> dict[str, Any]:
         raise FileProblem(f"{path}: expected an object with a list 'tasks', got {kind_of(value)}")
     problems = []
     for key in ("task_set", "task_set_version"):
-        if not isinstance(value.get(key), str):
+        if not isinstance(value.get(key), (str, type(None))):
             problems.append(f"{path}: field '{key}': expected a text, got {kind_of(value.get(key))}")
     if not value["tasks"]:
         problems.append(f"{path}: field 'tasks': holds no tasks")
-    problems += item_problems(value["tasks"], ("id", "category", "prompt", "rubric", "reference"), path)
+    problems += item_problems(value["tasks"], ("id", "prompt"), path, TASK_TEXTS)
     for place, task in enumerate(value["tasks"]):
         if isinstance(task, dict):
             problems += [f"{item_label(task, place, path)}: {text}" for text in check_list_problems(task)]
     refuse(problems)
-    return value
+    head = {key: value.get(key) for key in ("task_set", "task_set_version")}
+    return {**value, **head, "tasks": [filled(task, TASK_TEXTS) for task in value["tasks"]]}
 
 
 def check_list_problems(task: dict[str, Any]) -> list[str]:

@@ -138,9 +138,27 @@ class ThroughAPipe(CommandCase):
         self.assertIn("1 answers without a score of the judge are not asked", shown)
         self.assertEqual({line["item"] for line in self.lines()}, {"task-00", "task-02"})
 
-    def test_nothing_scored_and_no_judged_results_are_errors(self) -> None:
-        self.assertIn("judge: error: nothing scored", self.run_with("q", code=3)[1])
-        self.assertIn("nothing scored", self.run_with("s|q", "--sample", "1", code=3)[1])
+    def test_a_look_without_a_label_is_no_error_but_a_result_of_none_is(self) -> None:
+        out, shown = self.run_with("q")
+        self.assertEqual(("", True), (out, shown.endswith("\nno labels yet in judged.labels.jsonl\n")), shown)
+        self.assertNotIn("error", shown)
+        self.assertIn("no labels yet in judged.labels.jsonl (1 skipped)", self.run_with("s|q", "--sample", "1")[1])
+        self.assertIn("no labels yet", self.run_with("", "--result", code=3)[1])
+        self.assertEqual("", self.run_with("q", "--format", "json", code=3)[0])
+
+    def test_without_keys_the_screen_says_that_lines_are_read_and_how(self) -> None:
+        shown = self.run_with("abab|q")[1]
+        self.assertIn("type one of these, then Enter (one a line) > ", shown)
+        self.assertIn("c TEXT comment", shown)
+        self.assertNotIn("page", shown)
+        self.assertIn("line 'abab' does nothing here", shown)
+
+    def test_a_sample_is_called_random_as_correct_needs_it(self) -> None:
+        out = self.run_with("3|3|3|q", "--sample", "4")[0]
+        self.assertIn("3 of 10 items: a random sample, in which every item had the same chance", out)
+        self.assertIn("over categories and the judge's labels", out)
+
+    def test_no_judged_results_are_an_error(self) -> None:
         self.judged([graded(0, None)])
         self.assertIn("no judged results", self.run_with("q", code=3)[1])
 
@@ -259,12 +277,73 @@ class Pairs(CommandCase):
     def test_a_fixture_alone_can_be_made_and_earlier_gold_and_votes_stay(self) -> None:
         earlier = [{"judge": "old", "label": "B"}]
         self.pairs([pair(0, gold="B", votes=earlier, split="dev"), pair(1)])
-        self.run_with("a|q", "--pairs", "pairs.jsonl", "--annotator", "ana", "--sample", "2")
+        self.run_with("=|=", "--pairs", "pairs.jsonl", "--annotator", "ana")
         self.run_with("", *self.again("out.jsonl"))
-        (row,) = self.lines("out.jsonl")
-        if row["item_id"] == "pair-00":
-            self.assertEqual((row["earlier_gold"], row["split"], row["votes"][0]), ("B", "dev", earlier[0]))
+        first, second = self.lines("out.jsonl")
+        self.assertEqual((first["earlier_gold"], first["split"], first["votes"][0]), ("B", "dev", earlier[0]))
+        self.assertEqual((first["gold"], second["gold"], second["split"]), (None, "equal", "test"))
         self.assertIn("nothing is overwritten", self.run_with("", *self.again("out.jsonl"), code=3)[1])
+
+    def test_pairs_with_gold_become_an_evaluation_in_one_command_without_a_label(self) -> None:
+        rows: list[dict[str, Any]] = [pair(number, gold="AB"[number % 2]) for number in range(6)]
+        rows[1].update(split="dev", cluster="question-1", extra={"kept": [1]})
+        votes = [{"judge": who, "label": label} for who, label in (("x", "B"), ("y", "B"), ("z", "equal"))]
+        rows += [pair(6, votes=votes), pair(7)]
+        self.pairs(rows)
+        out, shown = self.run_with("", *self.again("mine"))
+        self.assertEqual("", out)
+        self.assertIn("7 of 8 pairs: 7 with the gold they came with, 1 without any label left out", shown)
+        made = self.lines("mine/fixture.jsonl")
+        self.assertEqual([row["gold"] for row in made], [*"ABABAB", "B"])
+        self.assertEqual([row["split"] for row in made], ["test", "dev", *["test"] * 5])
+        self.assertEqual([row["cluster"] for row in made][:3], ["pair-00", "question-1", "pair-02"])
+        self.assertEqual(made[1]["extra"], {"kept": [1]})
+        self.assertFalse([row for row in made if "earlier_gold" in row])
+        self.assertFalse((self.folder / "pairs.labels.jsonl").exists())
+        source = (self.folder / "mine" / "SOURCE.md").read_text(encoding="utf-8")
+        self.assertIn("0 labelled by people with `judge.py human`, 7 with the gold they\ncame with", source)
+        self.assertNotIn("Sides were shuffled", source)
+        command = [sys.executable, "-I", str(ROOT / "run_eval.py"), "mine", "--plan"]
+        planned = subprocess.run(command, cwd=self.folder, env=ENVIRONMENT, capture_output=True, encoding="utf-8")
+        self.assertEqual((planned.returncode, True), (0, "6 pairs of split test" in planned.stdout), planned.stderr)
+
+    def test_votes_and_gold_that_pairs_came_with_stand_in_one_fixture_and_are_counted(self) -> None:
+        self.pairs([pair(number, gold="B", rubric="Be right.") for number in range(4)])
+        self.run_with("s|=|q", "--pairs", "pairs.jsonl")
+        shown = self.run_with("", *self.again("mine"))[1]
+        self.assertIn("4 of 4 pairs: 1 labelled here, 3 with the gold they came with", shown)
+        made = self.lines("mine/fixture.jsonl")
+        self.assertEqual(sorted(row["gold"] for row in made), ["B", "B", "B", "equal"])
+        self.assertTrue(all(row["text"].endswith("Be right.") for row in made))
+        config = json.loads((self.folder / "mine" / "eval.json").read_text(encoding="utf-8"))
+        self.assertEqual(config["title"], "4 pairs with gold labels")
+
+    def test_pairs_without_any_label_make_no_fixture(self) -> None:
+        self.pairs([pair(0), pair(1)])
+        shown = self.run_with("", *self.again("mine"), code=3)[1]
+        self.assertIn("no pair has a label", shown)
+        self.assertIn('"gold": "A", "B" or "equal"', shown)
+        self.assertFalse((self.folder / "mine").exists())
+
+    def test_where_no_judge_is_none_is_spoken_of(self) -> None:
+        self.pairs([pair(number, gold="B") for number in range(6)])
+        for who in ("ana", "ben"):
+            out = self.run_with("a|b|=|q", "--pairs", "pairs.jsonl", "--annotator", who, "--labels", "l.jsonl")[0]
+        self.assertIn("gold of the file against people", out)
+        self.assertIn("over categories and the labels the file came with", out)
+        self.assertNotIn("judge", out)
+        page = self.page_of_labels("l.jsonl")
+        self.assertEqual("the gold of the file", page["against"])
+        self.assertEqual({"gold of the file"}, {one["against"] for one in page["disagreements"]})
+
+    def page_of_labels(self, name: str) -> dict[str, Any]:
+        """What the labelling page is given as the result of the labels of a file."""
+        source = label_sources.from_pairs(str(self.folder / "pairs.jsonl"))
+        book = labels.LabelBook(str(self.folder / name))
+        setting = label_results.Setting("lab", source.judge, source.model, "2026-01-01", source.name, 7, 100)
+        found = label_results.pair_result(source.tasks, book.labels, setting)
+        made: dict[str, Any] = label_results.as_page(found, labels.Session(source.tasks, "ana", book, seed=7))
+        return made
 
     def test_a_comparison_is_labelled_with_judge_and_models_hidden_and_measured_against_people(self) -> None:
         head = {"mode": "compare", "judge_model": "panel", "a": {"model": "m1"}, "b": {"model": "m2"}}

@@ -215,8 +215,18 @@ class Figures(unittest.TestCase):
 
     def test_runs_of_one_model_get_names_of_their_own(self) -> None:
         runs = [{"model": "m", "quant": "Q4"}, {"model": "m", "quant": "Q8"}]
-        self.assertEqual(["m Q4", "m Q8"], judge_modes.labels_of(runs))
-        self.assertEqual(["m Q4 #1", "m Q4 #2"], judge_modes.labels_of([runs[0], runs[0]]))
+        self.assertEqual(["m Q4", "m Q8"], judge_modes.labels_of(runs, ["a.json", "b.json"]))
+        self.assertEqual(["m Q4 #1", "m Q4 #2"], judge_modes.labels_of([runs[0], runs[0]], ["a.json", "b.json"]))
+
+    def test_a_run_that_names_no_model_is_called_by_its_file(self) -> None:
+        runs = [{"model": None, "quant": None}, {"model": "m", "quant": None}]
+        self.assertEqual(["a.json", "m"], judge_modes.labels_of(runs, ["x/a.json", "b.json"]))
+        self.assertEqual({"self_judged": None, "same_family": None}, judged.kinship("gpt-x", None))
+
+    def test_items_without_a_category_make_no_category_of_their_own_unless_others_have_one(self) -> None:
+        items = [({"category": name}, None) for name in ("", "x", "")]
+        self.assertEqual({"(none)": 2, "x": 1}, {key: len(group) for key, group in judged.by_category(items).items()})
+        self.assertEqual({}, judged.by_category(items[:1]))
 
     def test_fifths_put_equal_lengths_together_and_use_the_whole_scale(self) -> None:
         self.assertEqual([1, 2, 3, 4, 5], judge_modes.fifths([10, 20, 30, 40, 50]))

@@ -7,6 +7,8 @@ import copy
 import gzip
 import io
 import json
+import subprocess
+import sys
 import tempfile
 import unittest
 from collections.abc import Callable
@@ -72,11 +74,95 @@ class Accepted(FileCase):
         self.assertIsNone(as_results(self.write(self.changed(change)))["results"][0]["rubric"])
 
 
+class Minimal(FileCase):
+    """Files that hold what a command needs and nothing else."""
+
+    def main(self, *words: str) -> tuple[int, str, str]:
+        """Exit code, stdout and stderr of a command of judge.py; in a process of its own, as it locks the network."""
+        command = [sys.executable, "-I", str(ROOT / "judge.py"), *words, "--bootstrap", "200"]
+        done = subprocess.run(command, cwd=self.path.parent, capture_output=True, encoding="utf-8", check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    def beside(self, name: str, value: Any) -> str:
+        path = self.path.parent / name
+        path.write_text(json.dumps(value), encoding="utf-8")
+        return str(path)
+
+    def grade(self, value: Any) -> tuple[dict[str, Any], str, str]:
+        """The judged file of the control that goes by length, and what was printed and said."""
+        out = str(self.path.parent / "judged.json")
+        path = self.beside("own.json", value)
+        code, shown, said = self.main("grade", "--results", path, "--judge-model", "control-longer", "--out", out)
+        self.assertEqual(0, code, said)
+        return results.read_judged(out), shown, said
+
+    def test_what_is_left_out_is_read_as_empty_or_null_and_all_else_as_it_stands(self) -> None:
+        found = as_results(self.write({"results": [{"id": "1", "prompt": "p", "answer": "a", "rubric": None, "x": 1}]}))
+        self.assertEqual(dict.fromkeys(results.RUN_FIELDS), found["run"])
+        item = {"id": "1", "prompt": "p", "answer": "a", "rubric": None, "x": 1, "category": "", "reference": ""}
+        self.assertEqual(item, found["results"][0])
+
+    def test_three_fields_are_enough_to_grade_and_the_missing_rubrics_are_counted(self) -> None:
+        rows = [{"id": str(n), "prompt": "p", "answer": "a" * n} for n in range(5)]
+        rows[0]["reference"] = rows[1]["rubric"] = "r"
+        whole, shown, said = self.grade({"results": rows})
+        self.assertTrue(said.startswith("judge: warning: 3 of 5 answers have neither rubric nor reference"), said)
+        self.assertEqual(1, said.count("\n"))
+        self.assertEqual(3, whole["judge"]["unguided"])
+        self.assertEqual([None, None, {}], [whole["judge"][key] for key in ("model", "checks_passed", "by_category")])
+        self.assertEqual("5 answers", shown.split("\n")[0])
+        self.assertNotIn("None", shown)
+        page = room("page_judged").page_of([whole]).decode("utf-8")
+        self.assertNotIn("None", page.partition("<footer")[0])
+        self.assertIn("3 of 5 answers had neither rubric nor reference", page)
+
+    def test_a_full_file_is_graded_without_a_warning_and_with_every_summary_field_it_had(self) -> None:
+        whole, shown, said = self.grade(EXAMPLE)
+        self.assertEqual("", said)
+        self.assertEqual("example-concise: house-tasks 1, 14 answers", shown.split("\n")[0])
+        for key in ("model", "quant", "engine", "engine_version", "settings", "task_set", "checks_passed", "tasks"):
+            self.assertEqual(EXAMPLE["run"][key], whole["judge"][key])
+        self.assertEqual(EXAMPLE["run"], whole["run"])
+        for ours, theirs in zip(whole["results"], EXAMPLE["results"], strict=True):
+            self.assertEqual(list(theirs.items()), list(ours.items())[:-1])
+
+    def test_id_and_answer_are_enough_to_compare_and_to_label(self) -> None:
+        one = self.beside("one.json", {"results": [{"id": "1", "answer": "a"}, {"id": "2", "answer": "b"}]})
+        prompts = [{"id": "1", "answer": "aa", "prompt": "p"}, {"id": "2", "answer": "bb", "prompt": None}]
+        two = self.beside("two.json", {"run": {"model": "m"}, "results": prompts})
+        out = str(self.path.parent / "c.json")
+        words = ("--results-a", one, "--results-b", two, "--judge-model", "control-longer", "--out", out)
+        code, shown, said = self.main("compare", *words)
+        self.assertEqual((0, True), (code, shown.startswith("a = one.json, b = m\n")), said)
+        self.assertEqual("judge: warning: 1 of 2 pairs have no prompt: there the judge sees the answers alone\n", said)
+        self.assertEqual(["p", ""], [pair["prompt"] for pair in results.read_judged(out)["pairs"]])
+        source = room("label_sources").from_results(one, two)
+        self.assertEqual([(("Question", "p"),), ()], [task.panels for task in source.tasks])
+        self.assertEqual(2, len(room("label_sources").from_judged(out).tasks))
+
+    def test_what_a_command_cannot_do_without_is_still_asked_for(self) -> None:
+        self.assertIn("field 'prompt' is missing", self.problem(as_results, {"results": [{"id": "1", "answer": "a"}]}))
+        for item, field in (({"id": "1"}, "answer"), ({"answer": "a"}, "id")):
+            with self.assertRaises(results.FileProblem) as caught:
+                results.read_results(self.write({"results": [item]}), results.COMPARE)
+            self.assertIn(f"field '{field}' is missing", str(caught.exception))
+
+    def test_a_task_needs_an_id_and_a_prompt(self) -> None:
+        found = results.read_tasks(self.write({"tasks": [{"id": "1", "prompt": "p"}]}))
+        self.assertEqual(
+            (None, "", ""), (found["task_set"], found["tasks"][0]["rubric"], found["tasks"][0]["category"])
+        )
+
+
 class Refused(FileCase):
     def test_each_fault_of_a_results_file_is_one_line_with_item_and_field(self) -> None:
         cases: list[tuple[str, Callable[[Any], Any]]] = [
             ("r.json: item 2 ('mail-02'): field 'answer' is missing", lambda v: v["results"][1].pop("answer")),
-            ("r.json: item 2 ('mail-02'): field 'category' is missing", lambda v: v["results"][1].pop("category")),
+            (
+                "('mail-02'): field 'category': expected a text, got a number",
+                lambda v: v["results"][1].update(category=1),
+            ),
+            ("('mail-02'): field 'prompt' is missing", lambda v: v["results"][1].pop("prompt")),
             ("r.json: item 1: field 'id' is missing", lambda v: v["results"][0].pop("id")),
             ("item 1: field 'id': expected a non-empty text, got ''", lambda v: v["results"][0].update(id="")),
             ("item 1: field 'id': expected a text, got a number", lambda v: v["results"][0].update(id=4)),
@@ -89,8 +175,8 @@ class Refused(FileCase):
             ),
             ("field 'judge': this is a judged file", lambda v: v["results"][0].update(judge=None)),
             ("r.json: field 'judge': this is a judged file", lambda v: v.update(judge={})),
-            ("r.json: field 'run' is missing", lambda v: v.pop("run")),
-            ("r.json: field 'run.task_set' is missing", lambda v: v["run"].pop("task_set")),
+            ("r.json: field 'run': expected an object, got a text", lambda v: v.update(run="m")),
+            ("r.json: field 'results' is missing", lambda v: v.pop("results")),
             ("field 'run.model': expected a non-empty text", lambda v: v["run"].update(model="")),
             ("r.json: field 'results': holds no answers", lambda v: v["results"].clear()),
             ("r.json: item 1: expected an object, got a text", lambda v: v["results"].__setitem__(0, "x")),
@@ -125,6 +211,16 @@ class Refused(FileCase):
             with self.subTest(expected):
                 self.assertIn(expected, self.problem(as_results, value))
 
+    def test_tables_and_lines_point_to_the_import_that_reads_them(self) -> None:
+        cases = [("a.csv", b"id,prompt,answer\n1,p,a\n", "csv"), ("a.tsv", b"id\tanswer\n1\ta\n", "csv")]
+        cases += [("a.jsonl", b'{"id": "1", "answer": "a"}\n', "jsonl"), ("a.json", b'[{"id": "1"}]', "jsonl")]
+        for name, data, form in cases:
+            path = self.path.parent / name
+            path.write_bytes(data)
+            with self.subTest(name), self.assertRaises(results.FileProblem) as caught:
+                as_results(str(path))
+            self.assertIn(f"judge.py import {path} --from {form} --out ", str(caught.exception.hint))
+
     def test_one_object_a_line_points_to_import(self) -> None:
         with self.assertRaises(results.FileProblem) as caught:
             as_results(self.write(b'{"a": 1}\n{"a": 2}\n'))
@@ -141,7 +237,7 @@ class Refused(FileCase):
         self.assertIn("this is a results file", self.problem(results.read_judged, EXAMPLE))
 
     def test_a_fault_stops_the_command_before_any_request_and_before_anything_is_written(self) -> None:
-        value = self.changed(lambda v: v["results"][3].pop("rubric"))
+        value = self.changed(lambda v: v["results"][3].pop("answer"))
         path, said = self.write(value), io.StringIO()
         out = str(self.path.parent / "judged.json")
         with FaultServer() as server, contextlib.redirect_stderr(said):

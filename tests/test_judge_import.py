@@ -306,6 +306,28 @@ class Export(ImportCase):
         self.assertIn('4,"fine, really"', lines[1])
 
 
+class Help(ImportCase):
+    def test_the_help_lists_every_column_name_that_is_understood(self) -> None:
+        shown = importers.columns_help()
+        for names in importers.ALIASES.values():
+            self.assertIn(", ".join(names), shown)
+        self.assertIn(shown.split("\n")[0], self.help())
+
+    def help(self) -> str:
+        command = [sys.executable, "-I", str(ROOT / "judge.py"), "import", "--help"]
+        return subprocess.run(command, capture_output=True, encoding="utf-8", check=True).stdout
+
+    def test_the_example_of_the_help_is_read(self) -> None:
+        lines = importers.columns_help().split("\n")
+        place = next(number for number, line in enumerate(lines) if line.startswith("answers.csv:"))
+        table = "\n".join(line[22:] for line in lines[place : place + 2]) + "\n"
+        whole, said = self.run_import(self.write("answers.csv", table), "csv", model="my-model")
+        self.assertEqual(
+            "", said.replace("judge: note: 1 of 1 answers have no rubric; give one for all with --rubric\n", "")
+        )
+        self.assertEqual({"q1": ("Lima", "It is Lima.", None)}, self.answers(whole))
+
+
 class CommandLine(ImportCase):
     def test_the_command_runs_from_another_folder_under_isolation(self) -> None:
         words = ["import", str(LOGS / "inspect.json"), "--from", "inspect", "--out", "r.json"]

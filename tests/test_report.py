@@ -336,6 +336,66 @@ class TextForms(ReportCase):
             self.assertIn(f"## {title}", text)
 
 
+class ARunAndAJudgedFile(ReportCase):
+    """One page: how far to trust the judge, and what it said of your own answers."""
+
+    judged: str
+
+    @classmethod
+    def setUpClass(cls) -> None:
+        super().setUpClass()
+        cls.judged = os.path.join(cls.folder, "judged.json")
+        if not os.path.exists(cls.judged):
+            words = ("--results", str(ROOT / "examples" / "results-a.json"), "--judge-model", "control-longer")
+            done = run("judge.py", "grade", *words, "--bootstrap", "200", "--out", cls.judged, cwd=cls.folder)
+            assert done.returncode == 0, done.stderr
+
+    def both(self, *more: str) -> bytes:
+        out = os.path.join(self.folder, "both.html")
+        done = run("report.py", self.run_folder, self.judged, *more, "--out", out, cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return Path(out).read_bytes()
+
+    def test_the_page_holds_the_figures_of_both_and_every_pair_of_the_run(self) -> None:
+        page, whole = Page(self.both().decode("utf-8")), json.loads(Path(self.judged).read_bytes())
+        self.assertFalse(page.unbalanced)
+        missing = [row for row in self.page.rows if row not in page.rows]
+        self.assertEqual(missing, [])
+        for row in whole["results"]:
+            self.assertIn([row["id"], row["category"], str(row["judge"]["score"])], page.rows)
+        self.assertIn("example-concise, graded by control-longer", page.text)
+        self.assertIn(f"{whole['judge']['judge_mean']:.2f}", page.text)
+        self.assertEqual(page.scripts["items"], self.page.scripts["items"])
+
+    def test_no_anchor_stands_twice_and_every_link_of_the_bar_leads_somewhere(self) -> None:
+        page = Page(self.both().decode("utf-8"))
+        ids = [value for _, key, value in page.attributes if key == "id"]
+        self.assertEqual(len(ids), len(set(ids)))
+        links = [value[1:] for _, key, value in page.attributes if key == "href" and value and value[:1] == "#"]
+        self.assertEqual([link for link in links if link not in ids], [])
+        self.assertIn("own", links)
+
+    def test_a_judge_that_the_run_does_not_measure_is_pointed_out(self) -> None:
+        self.assertNotIn(b"not a judge of the run above", self.both())
+        other = json.loads(Path(self.judged).read_bytes())
+        other["judge"]["judge_model"] = "big"
+        path = os.path.join(self.folder, "other-judged.json")
+        Path(path).write_text(json.dumps(other), encoding="utf-8")
+        done = run("report.py", path, self.run_folder, "--out", "other.html", cwd=self.folder)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("big: not a judge of the run above", Path(self.folder, "other.html").read_text(encoding="utf-8"))
+
+    def test_the_text_forms_hold_both_and_a_spreadsheet_is_refused(self) -> None:
+        done = run("report.py", self.run_folder, self.judged, "--format", "markdown", cwd=self.folder)
+        self.assertIn(b"How often each score was given", done.stdout)
+        self.assertIn(b"Position and length", done.stdout)
+        found = json.loads(run("report.py", self.judged, self.run_folder, "--format", "json", cwd=self.folder).stdout)
+        self.assertEqual([self.summary["arms"], "grade"], [found[0]["arms"], found[1]["mode"]])
+        done = run("report.py", self.run_folder, self.judged, "--format", "csv", cwd=self.folder)
+        self.assertEqual((done.returncode, done.stdout), (3, b""))
+        self.assertIn(b"one call for each", done.stderr)
+
+
 class WhatCannotBeShown(ReportCase):
     def refused(self, *paths: str) -> str:
         done = run("report.py", *paths, cwd=self.folder)
@@ -371,8 +431,9 @@ class WhatCannotBeShown(ReportCase):
         path.write_text('{"hello": 1}', encoding="utf-8")
         self.assertIn("expected a file that judge.py", self.refused(str(path)))
 
-    def test_a_run_and_a_file_together(self) -> None:
-        self.assertIn("not both", self.refused(self.run_folder, os.path.join(self.run_folder, "summary.json")))
+    def test_a_run_and_a_file_of_something_else(self) -> None:
+        text = self.refused(self.run_folder, os.path.join(self.run_folder, "summary.json"))
+        self.assertIn("expected a file that judge.py", text)
 
     def test_a_link_out_of_the_run_is_not_followed(self) -> None:
         target, secret = self.copy(), Path(self.folder, "secret.json")
