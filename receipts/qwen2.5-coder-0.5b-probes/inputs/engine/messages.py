@@ -1,0 +1,49 @@
+"""What a program says on stderr: errors, warnings, hints, one line each, under its own name."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+# === Constants ===
+
+MAX_WARNINGS = 10
+
+
+# === Messages ===
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+class Voice:
+    """One program's messages."""
+
+    def __init__(self, program: str) -> None:
+        self.program = program
+
+    def error(self, text: str, hint: str | None = None) -> None:
+        for line in text.split("\n"):
+            say(f"{self.program}: error: {line}")
+        if hint:
+            say(f"hint: {hint}")
+
+    def warn(self, lines: list[str]) -> None:
+        for line in lines[:MAX_WARNINGS]:
+            say(f"{self.program}: warning: {line}")
+        if len(lines) > MAX_WARNINGS:
+            say(f"{self.program}: warning: … and {len(lines) - MAX_WARNINGS} more")
+
+    def guard(self, handled: tuple[type[Exception], ...], function: Callable[[Any], int], options: Any) -> int:
+        """function(options), with every foreseen problem as one message and exit code 3."""
+        try:
+            return function(options)
+        except BrokenPipeError:
+            raise
+        except handled as problem:
+            self.error(str(problem), getattr(problem, "hint", None))
+        except OSError as problem:
+            self.error(f"{problem.filename or ''}: {problem.strerror or problem}".lstrip(": "))
+        return 3

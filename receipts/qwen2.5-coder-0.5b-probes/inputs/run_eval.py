@@ -1,0 +1,584 @@
+"""Measure an LLM judge before anyone believes it: both orders, repeats, controls, every reply kept, all offline after.
+
+    python3 -I run_eval.py --demo                                  # no key, no network: three controls, a result
+    python3 -I run_eval.py --plan --arms pareto                    # requests, tokens, cost, time; spends nothing
+    python3 -I run_eval.py --generate --arms pareto                # ask the judge; resumable at any moment
+    python3 -I run_eval.py --rescore runs/planted-faults/…         # parse and score the kept replies again
+    python3 -I run_eval.py evals/mt-bench --generate --arms custom --base-url http://127.0.0.1:8080/v1 --model NAME
+
+Needs beside it: recipe.py check.py agreement.py client.py eval.json fixture.jsonl and the folder engine/. An evaluation
+folder given first (default: this one) brings its own eval.json, recipe.py, check.py and fixture.jsonl.
+Every mode first compares each of these files with its pin in eval.json and refuses on one changed byte.
+Writes only under --out (default ./runs), with --freeze eval.json, with --export-batch the files named. Deletes no run
+but with --prune. Only --generate, --resume and --probe use the network, and only the chosen arms' endpoints; every
+other mode refuses to open a connection. Batch services, clusters and --probe: see EXAMPLES.md.
+Keys are read from the environment variable an arm names, or from --key-file, and appear nowhere.
+Exit codes: 0 done and matching; 1 a check ran and something does not match, or a gate failed; 2 usage; 3 could not run
+or not complete (resumable); 4 a gate is inconclusive; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+# === Constants ===
+
+PROGRAM = "run_eval"
+RUNS = "runs"  # where runs are written unless --out says otherwise
+# eval.json's pin for each file of the top level; the first three may live in an evaluation's own folder.
+PINS = {
+    "fixture.jsonl": "fixture_sha256",
+    "recipe.py": "recipe_sha256",
+    "check.py": "checker_sha256",
+    "agreement.py": "agreement_sha256",
+    "client.py": "client_sha256",
+    "run_eval.py": "runner_sha256",
+}
+OWN_FILES = {"fixture.jsonl": "fixture", "recipe.py": "recipe", "check.py": "check"}
+
+
+class PinError(Exception):
+    """A file is missing or differs from its pin; the text names every such file, expected and got."""
+
+
+# === Loading ===
+
+
+def load(path: str, name: str, data: bytes | None = None) -> Any:
+    """Execute a file's bytes as module `name`: the very bytes that were hashed, never a cached or foreign module."""
+    import types
+
+    if data is None:
+        with open(path, "rb") as stream:
+            data = stream.read()
+    module = types.ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    exec(compile(data, path, "exec"), module.__dict__)
+    return module
+
+
+def home() -> str:
+    import os
+
+    return os.path.dirname(os.path.abspath(__file__))
+
+
+def read_bytes(path: str, hint: str | None = None) -> bytes:
+    """A file's bytes. Raises: PinError when it cannot be read."""
+    try:
+        with open(path, "rb") as stream:
+            return stream.read()
+    except OSError as error:
+        raise PinError(f"{path}: cannot be read: {error.strerror}" + (f"\nhint: {hint}" if hint else "")) from None
+
+
+def own_path(folder: str, config: dict[str, Any], plain: str) -> str:
+    """Where an evaluation keeps one of its files: in its folder, or where `files` of eval.json says.
+
+    Raises: PinError for a place outside the toolkit's own folder and the evaluation's.
+    """
+    import os
+
+    files = config.get("files", {})
+    key = OWN_FILES.get(plain, plain)
+    given = files.get(key, plain) if isinstance(files, dict) else plain
+    path = os.path.normpath(os.path.join(folder, str(given)))
+    inside = [os.path.commonpath([os.path.realpath(path), os.path.realpath(top)]) for top in (folder, home())]
+    if inside[0] != os.path.realpath(folder) and inside[1] != os.path.realpath(home()):
+        raise PinError(
+            f"{os.path.join(folder, 'eval.json')}: files.{key}: expected a path inside {home()}, got {given!r}"
+        )
+    return path
+
+
+def engine_files() -> list[str]:
+    import os
+
+    return sorted(name for name in os.listdir(os.path.join(home(), "engine")) if name.endswith(".py"))
+
+
+def is_unbuilt(folder: str, config: dict[str, Any], plain: str) -> bool:
+    """Whether a file is one that the user builds (eval.json has a build_hint) and is not there yet."""
+    import os
+
+    built = "build_hint" in config and (plain == "fixture.jsonl" or plain in dict(config.get("inputs_sha256") or {}))
+    return built and not os.path.exists(own_path(folder, config, plain))
+
+
+def read_inputs(folder: str, config: dict[str, Any], skip_unbuilt: bool = False) -> dict[str, tuple[str, bytes, Any]]:
+    """Every pinned file: plain name -> (path, bytes, pin in eval.json). Raises: PinError when one is missing.
+
+    skip_unbuilt: leave out what the user has not built yet, as a freeze does, which keeps its pin.
+    """
+    import os
+
+    hint = config.get("build_hint")
+    found = {}
+    for plain, pin in PINS.items():
+        if skip_unbuilt and is_unbuilt(folder, config, plain):
+            continue
+        path = own_path(folder, config, plain) if plain in OWN_FILES else os.path.join(home(), plain)
+        found[plain] = (path, read_bytes(path, hint if plain == "fixture.jsonl" else None), config.get(pin))
+    engine = config.get("engine_sha256")
+    for name in engine_files():
+        path = os.path.join(home(), "engine", name)
+        pinned = engine.get(name) if isinstance(engine, dict) else None
+        found[f"engine/{name}"] = (path, read_bytes(path), pinned)
+    for name, pinned in dict(config.get("inputs_sha256") or {}).items():
+        if skip_unbuilt and is_unbuilt(folder, config, name):
+            continue
+        path = own_path(folder, config, name)
+        found[name] = (path, read_bytes(path, hint), pinned)
+    if "tables_sha256" in config:
+        path = own_path(folder, config, "tables.py")
+        found["tables.py"] = (path, read_bytes(path), config["tables_sha256"])
+    return found
+
+
+def read_config(folder: str) -> tuple[dict[str, Any], bytes]:
+    """eval.json of a folder, and its bytes. Raises: PinError."""
+    import json
+    import os
+
+    path = os.path.join(folder, "eval.json")
+    data = read_bytes(path)
+    try:
+        config = json.loads(data)
+    except (ValueError, RecursionError) as error:
+        raise PinError(f"{path}: not JSON: {error}") from None
+    if not isinstance(config, dict):
+        raise PinError(f"{path}: expected a JSON object, got {type(config).__name__}")
+    return config, data
+
+
+def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, Any]) -> list[str]:
+    """One line for each file that differs from its pin, and for each pinned file that is gone."""
+    import hashlib
+
+    lines = []
+    for path, data, pinned in inputs.values():
+        got = hashlib.sha256(data).hexdigest()
+        if got != pinned:
+            lines.append(f"{path}: sha256 expected {pinned}, got {got}")
+    engine = config.get("engine_sha256")
+    for name in sorted(set(engine if isinstance(engine, dict) else {}) - set(engine_files())):
+        lines.append(f"engine/{name}: is pinned and missing")
+    return lines
+
+
+def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:
+    """The settings and the bytes of every input, all equal to their pins. Raises: PinError naming each that is not.
+
+    skip_unbuilt: do without what the user has not built, as verifying somebody's receipt does: it brings its own.
+    """
+    config, data = read_config(folder)
+    inputs = read_inputs(folder, config, skip_unbuilt)
+    problems = pin_problems(inputs, config)
+    if problems:
+        problems.append("hint: undo the change, or pin it with: python3 -I run_eval.py --freeze")
+        raise PinError("\n".join(problems))
+    return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
+
+
+def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, extra: tuple[str, ...] = ()) -> Any:
+    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes.
+
+    extra: rooms that only some commands need.
+    """
+    import os
+    import re
+
+    places = {"agreement": "agreement.py", "client": "client.py"}
+    places.update({plain[len("engine/") : -3]: plain for plain in inputs if plain.startswith("engine/")})
+
+    def load_room(name: str) -> None:
+        plain = places.pop(name)
+        for needed in re.findall(rb"^(?:import|from) (\w+)", inputs[plain], re.MULTILINE):
+            if needed.decode() in places:
+                load_room(needed.decode())
+        load(os.path.join(home(), plain), name, inputs[plain])
+
+    for name in ("modes", *extra):
+        load_room(name)
+    for name in ("recipe", "check"):
+        load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
+    if "tables.py" in inputs:
+        load(own_path(folder, config, "tables.py"), "evaluation_tables", inputs["tables.py"])
+    return sys.modules["modes"]
+
+
+# === Network lock ===
+
+OFFLINE = ("socket.",)
+CHILDREN = ("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
+
+
+def lock_offline(children: bool = False) -> None:
+    """From here on no connection or name look-up, and no child process but those of --run-pinned-code.
+
+    The interpreter itself refuses, whoever asks. children: leave child processes possible.
+    """
+    refused = OFFLINE if children else OFFLINE + CHILDREN
+
+    def refuse(event: str, _: Any) -> None:
+        if event.startswith(refused):
+            raise PermissionError(f"this mode is offline: {event} refused")
+
+    sys.addaudithook(refuse)
+
+
+# === Freeze ===
+
+
+def freeze_config(folder: str) -> list[str]:
+    """Write today's hashes into eval.json, everything else untouched; returns what changed, one line each."""
+    import hashlib
+    import json
+    import os
+    import re
+
+    config, data = read_config(folder)
+    text = data.decode("utf-8")
+    changes, engine = [], {}
+    for plain, (_, content, pinned) in read_inputs(folder, config, skip_unbuilt=True).items():
+        digest = hashlib.sha256(content).hexdigest()
+        if plain.startswith("engine/"):
+            engine[plain.removeprefix("engine/")] = digest
+        else:
+            pin = PINS.get(plain) or ("tables_sha256" if plain == "tables.py" else plain)
+            text = re.sub(rf'("{re.escape(pin)}": *)"[^"]*"', rf'\g<1>"{digest}"', text, count=1)
+        if digest != pinned:
+            changes.append(f"{plain}: {pinned or 'not pinned'} -> {digest}")
+    block = json.dumps(engine, indent=2).replace("\n", "\n  ")
+    text = re.sub(r'"engine_sha256": *\{[^}]*\}', f'"engine_sha256": {block}', text, count=1)
+    if pin_problems(read_inputs(folder, json.loads(text), skip_unbuilt=True), json.loads(text)):
+        raise PinError(
+            f"{os.path.join(folder, 'eval.json')}: a pin is missing; expected all of {', '.join(PINS.values())}"
+        )
+    if text.encode("utf-8") != data:
+        temporary = os.path.join(folder, f"eval.json.tmp.{os.getpid()}")
+        with open(temporary, "wb") as stream:
+            stream.write(text.encode("utf-8"))
+        os.replace(temporary, os.path.join(folder, "eval.json"))
+    return changes
+
+
+# === Command line ===
+
+
+def build_parser() -> Any:
+    import argparse
+
+    parser = argparse.ArgumentParser(
+        prog="run_eval.py",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.set_defaults(git_history=None)  # read before the lock, by the modes that look for the freeze
+    parser.add_argument("folder", nargs="?", metavar="DIR", help="evaluation folder (default: this script's)")
+    mode = parser.add_argument_group("modes (one of them)").add_mutually_exclusive_group(required=True)
+    mode.add_argument(
+        "--demo", action="store_true", help="the controls over the fixture, with result and page; offline"
+    )
+    mode.add_argument("--plan", action="store_true", help="what a run would send, cost and write; spends nothing")
+    mode.add_argument("--generate", action="store_true", help="ask the judges; writes a run")
+    mode.add_argument("--resume", metavar="RUN", help="ask only what is missing or failed in a run")
+    mode.add_argument("--rescore", metavar="RUN", help="parse and score a run's replies again; prints the result")
+    mode.add_argument("--import-replies", metavar="FILE", help="recorded judge replies, JSONL, become a run; offline")
+    mode.add_argument("--prune", type=int, metavar="KEEP", help="remove complete runs but the newest KEEP; asks first")
+    mode.add_argument("--receipt", metavar="RUN", help="a complete run as a folder that anybody can verify (--out DIR)")
+    mode.add_argument("--merge", metavar="RUN", nargs="+", help="join shards, or arms judged apart, into one run")
+    mode.add_argument("--verify", metavar="PATH", help="check a receipt or run and recompute every figure; offline")
+    mode.add_argument(
+        "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
+    )
+    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
+    mode.add_argument(
+        "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
+    )
+    mode.add_argument("--freeze", action="store_true", help="pin the inputs as they are now in eval.json")
+    add_selection(parser.add_argument_group("what is judged"))
+    add_custom_arm(parser.add_argument_group("a judge of your own (--arms custom)"))
+    add_limits(parser.add_argument_group("pace and limits"))
+    add_output(parser.add_argument_group("result"))
+    add_evidence(parser.add_argument_group("receipts"))
+    return parser
+
+
+def add_selection(group: Any) -> None:
+    group.add_argument("--arms", metavar="A,B", help="judges by name from eval.json, or custom")
+    group.add_argument("--split", choices=("dev", "test"), default="test")
+    group.add_argument("--limit", type=whole, metavar="N", help="the first N pairs of the split")
+    group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
+    group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
+    group.add_argument("--arm-label", metavar="NAME", help="with --import-replies: what the recorded judge is called")
+    group.add_argument("--run", metavar="RUN", help="the run of --import-batch, or an existing one for --export-batch")
+    group.add_argument("--batch-url", metavar="PATH", help="with --export-batch: what each line names as its url")
+    group.add_argument("--shard", metavar="I/N", help="the I-th of N parts of the pairs")
+
+
+def add_custom_arm(group: Any) -> None:
+    group.add_argument("--base-url", metavar="URL", help="an OpenAI-compatible endpoint, e.g. http://127.0.0.1:8080/v1")
+    group.add_argument("--model", metavar="NAME")
+    group.add_argument(
+        "--key-env", metavar="VAR", help="environment variable that holds the key (none: no key is sent)"
+    )
+    group.add_argument("--api-format", choices=("openai", "anthropic", "responses"), default="openai")
+    group.add_argument("--output-mode", choices=("tool", "required", "json_schema", "json_object", "text"))
+    group.add_argument("--strict", action="store_true", help="ask for strict schema following in the tool")
+    group.add_argument("--omit", metavar="FIELDS", help="request fields to leave out, e.g. reasoning_effort")
+    group.add_argument("--rename", metavar="OLD=NEW", action="append", help="e.g. max_tokens=max_completion_tokens")
+    group.add_argument("--extra-body", metavar="JSON", help="further request fields as a JSON object")
+    group.add_argument("--price", metavar="IN,CACHED,OUT", help="US dollars per million tokens")
+
+
+def add_limits(group: Any) -> None:
+    group.add_argument("--rpm", type=positive, metavar="X", help="requests a minute and arm, start to start")
+    group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight per arm")
+    group.add_argument(
+        "--by-item", action="store_true", help="send an item's repeats one after the other (prompt caches)"
+    )
+    group.add_argument("--max-usd", type=positive, metavar="X", help="stop before this cost is passed")
+    group.add_argument("--max-requests", type=whole, metavar="N")
+    group.add_argument("--max-minutes", type=positive, metavar="X")
+    group.add_argument("--timeout", type=positive, metavar="S", help="seconds for one whole call")
+    group.add_argument("--key-file", metavar="PATH", help="keys as NAME=KEY lines, or one key; mode 0600")
+    group.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def add_output(group: Any) -> None:
+    text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
+    group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
+    group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
+    group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
+    group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
+    group.add_argument("--level", type=percent, metavar="P", help="of the intervals, e.g. 90 (default: as frozen)")
+    group.add_argument("--gate", metavar="G", action="append", help="e.g. 'kappa>=0.6 @95': an exit code of 0, 1 or 4")
+    group.add_argument("--bca", action="store_true", help="BCa intervals beside the percentile ones")
+    group.add_argument("--disagreements", action="store_true", help="list the pairs whose decision is not gold")
+    group.add_argument(
+        "--report", action="store_true", help="write report.html into the run too (with --rescore; --demo always does)"
+    )
+    group.add_argument("--format", choices=("table", "json", "csv", "markdown"), default="table")
+    group.add_argument("--all", action="store_true", help="with --freeze: also every folder of evals/")
+    group.add_argument(
+        "--force", action="store_true", help="with --freeze: although a run on the old pins is incomplete"
+    )
+
+
+def add_evidence(group: Any) -> None:
+    group.add_argument("--pending", action="store_true", help="with --receipt: say that another arm will follow")
+    group.add_argument(
+        "--merge-baseline", metavar="RUN", nargs="+", help="with --receipt: join these runs to it, on the same pins"
+    )
+    group.add_argument(
+        "--expect", metavar="FIGURE=N", action="append", help="with --verify: a quoted figure, e.g. kappa=0.6154"
+    )
+    group.add_argument(
+        "--run-pinned-code", action="store_true", help="with --verify: also execute the receipt's own recipe and check"
+    )
+
+
+def whole(text: str) -> int:
+    """A whole number from 1 up, for argparse."""
+    value = int(text)
+    if value < 1:
+        raise ValueError
+    return value
+
+
+def positive(text: str) -> float:
+    """A finite number above 0, for argparse."""
+    value = float(text)
+    if not 0 < value < 1e12:
+        raise ValueError
+    return value
+
+
+def percent(text: str) -> float:
+    """A percentage above 0 and below 100, for argparse."""
+    value = float(text)
+    if not 0 < value < 100:
+        raise ValueError
+    return value
+
+
+def check_options(parser: Any, options: Any) -> None:
+    """Rules between flags; each ends with exit 2."""
+    custom = options.arms is not None and "custom" in options.arms.split(",")
+    if custom and not (options.base_url and options.model):
+        parser.error("--arms custom needs --base-url and --model")
+    if (options.base_url or options.model) and not custom:
+        parser.error("--base-url and --model need --arms custom")
+    if options.shard:
+        index, _, count = options.shard.partition("/")
+        if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+            parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
+    if options.import_batch and not options.run:
+        parser.error("--import-batch needs --run RUN, the run that --export-batch made or was given")
+    if options.run and not (options.import_batch or options.export_batch):
+        parser.error("--run goes with --export-batch or --import-batch")
+    if options.batch_url and not options.export_batch:
+        parser.error("--batch-url goes with --export-batch")
+    if bool(options.import_replies) != bool(options.arm_label):
+        parser.error("--import-replies FILE and --arm-label NAME go together")
+    if options.report and not (options.rescore or options.demo):
+        parser.error("--report goes with --rescore RUN (--demo writes the page always)")
+    if options.all and not options.freeze:
+        parser.error("--all goes with --freeze")
+    if (options.pending or options.merge_baseline) and not options.receipt:
+        parser.error("--pending and --merge-baseline go with --receipt")
+    if (options.expect or options.run_pinned_code) and not options.verify:
+        parser.error("--expect and --run-pinned-code go with --verify")
+
+
+# === Main ===
+
+
+def after_broken_pipe() -> int:
+    """The reader went away: what is left to say goes nowhere, so that Python has nothing to complain of at its end."""
+    import os
+
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return 141
+
+
+def report_error(text: str) -> None:
+    """One problem to stderr, each line on its own, hints marked as such."""
+    for line in text.split("\n"):
+        print(line if line.startswith("hint: ") else f"{PROGRAM}: error: {line}", file=sys.stderr)
+
+
+def run(options: Any) -> int:
+    """Verify the pins, load the rooms, do what the mode says. Raises: PinError."""
+    import os
+
+    folder = os.path.abspath(options.folder) if options.folder else folder_of(options)
+    if options.freeze:
+        folders = [folder] + (evaluation_folders() if options.all else [])
+        return freeze(list(dict.fromkeys(folders)), options)
+    options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
+    if not (options.generate or options.resume or options.probe):
+        lock_offline(children=options.run_pinned_code)
+    config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
+    modes = load_rooms(inputs, config, folder, rooms_of(options))
+    result: int = modes.main(options, folder, config, inputs)
+    return result
+
+
+def folder_of(options: Any) -> str:
+    """The evaluation that a given run or receipt is of, by its slug; this folder when none here has that slug."""
+    import os
+
+    several = options.merge or options.diff or [None]
+    given = options.rescore or options.resume or options.receipt or options.verify or several[0]
+    manifest = os.path.join(given, "manifest.json") if given else ""
+    if not os.path.isfile(manifest) or os.path.getsize(manifest) > 1 << 24:
+        return home()
+    import json
+
+    slugs = []
+    for path in (manifest, *(os.path.join(folder, "eval.json") for folder in evaluation_folders())):
+        try:
+            slugs.append(json.loads(read_bytes(path)).get("slug"))
+        except (ValueError, AttributeError, RecursionError, PinError):
+            slugs.append(None)
+    wanted, known = slugs[0], slugs[1:]
+    return evaluation_folders()[known.index(wanted)] if wanted is not None and wanted in known else home()
+
+
+def git_history(folder: str) -> str | None:
+    """The commits that changed eval.json, with the blobs they put there; None without git or a repository."""
+    import subprocess
+
+    command = ["git", "-C", folder, "-c", "core.fsmonitor=false", "--no-pager", "log", "-m", "--full-history", "--raw"]
+    command += ["--no-abbrev", "--no-ext-diff", "--format=commit %H %ct", "--", "eval.json"]
+    try:
+        found = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, timeout=20, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.decode("utf-8", "replace")
+
+
+def rooms_of(options: Any) -> tuple[str, ...]:
+    """Rooms that only the chosen mode needs."""
+    if options.export_batch or options.import_batch:
+        return ("batch_modes",)
+    if options.demo or options.report:
+        return ("page",)
+    return ("probe",) if options.probe else ()
+
+
+def evaluation_folders() -> list[str]:
+    """This folder and every folder of evals/ that holds an eval.json."""
+    import os
+
+    top = os.path.join(home(), "evals")
+    names = sorted(os.listdir(top)) if os.path.isdir(top) else []
+    folders = [os.path.join(top, name) for name in names]
+    return [home()] + [folder for folder in folders if os.path.exists(os.path.join(folder, "eval.json"))]
+
+
+def freeze(folders: list[str], options: Any) -> int:
+    """Pin the inputs of some evaluations; refuses while a run on the old pins is incomplete."""
+    import os
+
+    for folder in folders:
+        config, _ = read_config(folder)
+        waiting = [] if options.force else incomplete_runs(options.out, str(config.get("slug")))
+        if waiting:
+            report_error(
+                f"{waiting[0]} is incomplete and could not be resumed after a freeze\nhint: finish it, or --force"
+            )
+            return 3
+        changes = freeze_config(folder)
+        print(f"{os.path.join(folder, 'eval.json')}: {len(changes)} pins changed")
+        for line in changes:
+            print(f"  {line}")
+    return 0
+
+
+def incomplete_runs(out: str, slug: str) -> list[str]:
+    """Runs under --out whose manifest says that replies are missing."""
+    import json
+    import os
+
+    top = os.path.join(out, slug)
+    found = []
+    for name in sorted(os.listdir(top)) if os.path.isdir(top) else []:
+        try:
+            with open(os.path.join(top, name, "manifest.json"), encoding="utf-8") as stream:
+                status = json.load(stream).get("status")
+        except (OSError, ValueError, AttributeError):
+            continue
+        if status == "incomplete":
+            found.append(os.path.join(top, name))
+    return found
+
+
+def main(argv: list[str] | None = None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    parser = build_parser()
+    options = parser.parse_args(argv)
+    check_options(parser, options)
+    try:
+        code = run(options)
+        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
+        return code
+    except PinError as error:
+        report_error(str(error))
+        return 1
+    except KeyboardInterrupt:
+        report_error("interrupted")
+        return 130
+    except BrokenPipeError:
+        return after_broken_pipe()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
