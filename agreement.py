@@ -565,7 +565,10 @@ def stability(ratings: Iterable[Iterable[Any]]) -> Stability:
 
 def is_number(value: object) -> bool:
     """Whether a score is a finite number (True and False are not scores)."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    try:
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:  # a whole number beyond every float
+        return False
 
 
 # === Order of the answers ===

@@ -96,8 +96,13 @@ def positive(text: str) -> float:
 
 
 def number_or_none(text: str) -> float | None:
-    """A number, or the word none; for argparse."""
-    return None if text == "none" else float(text)
+    """A finite number, or the word none; for argparse."""
+    if text == "none":
+        return None
+    value = float(text)
+    if not abs(value) < 1e12:
+        raise ValueError
+    return value
 
 
 def build_parser(command: str | None) -> Any:
@@ -288,6 +293,7 @@ def check_options(parser: Any, options: Any) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
+    room("messages").open_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     given = sys.argv[1:] if argv is None else argv

@@ -9,7 +9,8 @@
 Needs beside it: agreement.py and the folder engine/. Reads manifest.json, summary.json, scored.jsonl.gz and
 inputs/fixture.jsonl of a run or receipt (score a run first with run_eval.py --rescore), and what judge.py grade,
 compare and human (--format json) wrote. Writes one file and nothing else: report.html in a run, NAME.html beside
-NAME.json, otherwise report.html here. Opens no connection, executes nothing that it reads. Equal evidence gives equal
+NAME.json, otherwise report.html here. It replaces a page of its own, another file only with --overwrite, and never what
+it reads. Opens no connection, executes nothing that it reads. Equal evidence gives equal
 bytes.
 The page loads nothing and opens anywhere; without JavaScript all figures, tables and pictures stay.
 Exit codes: 0 done; 2 usage; 3 something could not be read or written.
@@ -24,6 +25,7 @@ from typing import Any
 
 PROGRAM = "report"
 FORMATS = ("html", "markdown", "csv", "json")
+HEAD = 1024  # bytes of a page that hold its generator tag
 
 
 # === Loading ===
@@ -113,6 +115,7 @@ def build_parser() -> Any:
     parser.add_argument("paths", nargs="+", metavar="PATH", help="run or receipt folders, or files of judge.py")
     parser.add_argument("--out", metavar="FILE", help="where to write (default: see above; text forms: stdout)")
     parser.add_argument("--format", choices=FORMATS, default="html")
+    parser.add_argument("--overwrite", action="store_true", help="replace a file that is no page made by this program")
     return parser
 
 
@@ -126,6 +129,28 @@ def default_out(paths: list[str]) -> str:
     return os.path.splitext(paths[0])[0] + ".html"
 
 
+def target_problem(path: str, inputs: list[str], overwrite: bool) -> str | None:
+    """Why a file must not be written there, or None: only a page of ours is replaced unasked, what is read never."""
+    import os
+
+    if not os.path.lexists(path):
+        return None
+    if os.path.exists(path) and not os.path.isfile(path):
+        return f"{path}: expected a file to write, got something else"
+    ours = False
+    if os.path.exists(path):
+        with open(path, "rb") as stream:
+            ours = load_room("page_parts").GENERATOR.encode("ascii") in stream.read(HEAD)
+    real = os.path.realpath(path)
+    for given in inputs:
+        inside = os.path.isdir(given) and real.startswith(os.path.join(os.path.realpath(given), "")) and not ours
+        if inside or (os.path.exists(path) and os.path.exists(given) and os.path.samefile(path, given)):
+            return f"{path}: expected a file to write, got one that belongs to {given}, which is read"
+    if not (ours or overwrite):
+        return f"{path}: exists and is no page made by this program\nhint: another --out, or --overwrite to replace it"
+    return None
+
+
 def run(options: Any) -> int:
     """Read, make, write. Raises: EvidenceError, OSError."""
     import os
@@ -135,16 +160,19 @@ def run(options: Any) -> int:
     evidence = load_room("evidence")
     if folders and files and options.format == "csv":
         raise evidence.EvidenceError("--format csv: the columns of runs and of judged files differ; one call for each")
+    path = options.out or (default_out(options.paths) if options.format == "html" else None)
+    problem = path and target_problem(path, options.paths, options.overwrite)
+    if problem:
+        raise evidence.EvidenceError(problem)
     try:
         data = runs_page(folders, files, options.format) if folders else judged_page(files, options.format)
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as problem:
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as error:
         where = ", ".join(options.paths)
-        text = f"{where}: not laid out as this toolkit writes it: {type(problem).__name__}: {problem}"
-        raise evidence.EvidenceError(text) from problem
-    if options.format != "html" and options.out is None:
+        text = f"{where}: not laid out as this toolkit writes it: {type(error).__name__}: {error}"
+        raise evidence.EvidenceError(text) from error
+    if path is None:
         sys.stdout.write(data.decode("utf-8"))
         return 0
-    path = options.out or default_out(options.paths)
     evidence.write_atomic(path, data)
     print(path)
     return 0
@@ -156,6 +184,7 @@ def report_error(text: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
+    load_room("messages").open_streams()
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
     options = build_parser().parse_args(argv)

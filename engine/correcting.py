@@ -127,6 +127,7 @@ def main_correct(options: Any) -> int:
 
 def correct(options: Any) -> int:
     whole = results.read_judged(options.judged)
+    results.check_labbook(options.labbook, options.judged, options.labels)
     compared = whole["judge"].get("mode") == "compare"
     name = check_judge(whole, options.judge_model, options.judged)
     panel = whole["judge"].get("judges") or {}

@@ -227,14 +227,16 @@ def main_human(options: Any, clock: Callable[[], float] = time.time) -> int:
 def labelled(options: Any, voice: Any, clock: Callable[[], float]) -> int:
     """One run of the command with readable options. Raises: what HANDLED lists, OSError."""
     source = read_source(options)
+    path = labels_path(options)
+    given = (source.name, options.pairs, options.results_a, options.results_b, options.judged)
+    results.check_labbook(options.labbook, *given, path, options.make_fixture)
     voice.warn(source.notes)
     if options.make_fixture and source.kind != "pair":
         voice.error("--make-fixture needs pairs: scores of single answers are no pairs")
         return 2
-    path = labels_path(options)
     book = labels.LabelBook(path)
-    if book.dropped_bytes:
-        voice.warn([f"{path}: cut {book.dropped_bytes} bytes of a last line that was never finished"])
+    if book.unfinished_bytes:
+        voice.warn([f"{path}: left out: {book.unfinished_bytes} bytes of a last line that was never finished"])
     foreign = labels.check_content(book.labels, source.tasks, path, source.name)
     if foreign:
         voice.warn([f"{path}: {len(foreign)} labelled items are not in {source.name} and stay untouched"])

@@ -86,6 +86,7 @@ def grade(options: Any) -> int:
     work = grade_work(data["results"])
     inputs = {"results": digest(options.results)}
     job = judging.Job(options.out, grading.Grade(reading), work, request_config(options), inputs)
+    results.check_labbook(options.labbook, options.results, job.out, job.folder)
     arms = judging.judges_of(options.judge_model, options)
     code, done = judging.ask(job, arms, options, VOICE)
     found = {name: judging.verdicts(job, run) for name, run in done["runs"].items()}
@@ -254,6 +255,7 @@ def compare(options: Any) -> int:
     VOICE.warn([f"{bare} of {len(work)} pairs have no prompt: there the judge sees the answers alone"] if bare else [])
     inputs = {f"results-{place}": digest(path) for place, path in enumerate(paths)}
     job = judging.Job(options.out, grading.Compare(sys.modules["recipe"]), work, request_config(options), inputs)
+    results.check_labbook(options.labbook, *paths, job.out, job.folder)
     arms = judging.judges_of(options.judge_model, options)
     code, done = judging.ask(job, arms, options, VOICE)
     found = {name: judging.verdicts(job, run) for name, run in done["runs"].items()}

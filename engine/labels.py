@@ -29,6 +29,8 @@ ORDERS = ("original", "swapped")
 GOLDEN_STEP = (math.sqrt(5) - 1) / 2
 MAX_COMMENT = 10_000  # characters; a comment is a remark, not a document
 MAX_NAME = 80
+BLANK = b"\xef\xbb\xbf \t\r\n"
+BEGINNING = b'{"time":"'  # of every line that is written here
 CONTENT_DIGITS = 16  # of the sha256 that ties a label to the texts that were shown
 
 
@@ -189,9 +191,31 @@ def read_labels(path: str) -> list[Label]:
         return []
     found = []
     for number, line in evidence.read_lines(path):
-        if line.strip(b"\xef\xbb\xbf \t\r\n"):
+        if line.strip(BLANK):
             found.append(parse_label(evidence.parse_json(line, f"{path}:{number}"), f"{path}:{number}"))
     return found
+
+
+def read_unfinished(path: str) -> tuple[list[Label], int]:
+    """Every label of a plain file, and the bytes of a last line that a killed process did not finish (0 = whole).
+
+    Raises: LabelError, EvidenceError for a file that holds anything else.
+    """
+    if path.endswith(".gz"):
+        raise LabelError(f"{path}: labels are appended to a plain file, expected a name without .gz")
+    found: list[Label] = []
+    for number, line in evidence.read_lines(path) if os.path.exists(path) else ():
+        if line.strip(BLANK):
+            where = f"{path}:{number}"
+            try:
+                row = evidence.parse_json(line, where)
+            except evidence.EvidenceError:
+                begun = b"".join(line.split())[: len(BEGINNING)]
+                if line.endswith(b"\n") or not (found or BEGINNING.startswith(begun)):
+                    raise
+                return found, len(line)
+            found.append(parse_label(row, where))
+    return found, 0
 
 
 def standing(labels: Iterable[Label]) -> dict[tuple[str, str], Label]:
@@ -258,19 +282,23 @@ def drop_torn_line(path: str) -> int:
 
 
 class LabelBook:
-    """The labels file of a session: what stands in it, and how a line is added."""
+    """The labels file of a session: what stands in it, and how a line is added. Only adding a line changes the file."""
 
     def __init__(self, path: str) -> None:
         """Raises: LabelError, EvidenceError for a file that holds anything but labels."""
         self.path = path
-        self.dropped_bytes = drop_torn_line(path)
-        self.labels = read_labels(path)
+        self.labels, self.unfinished_bytes = read_unfinished(path)
         self.journal: evidence.Journal | None = None
 
     def append(self, label: Label) -> None:
-        """Add one label; it is on disk when this returns. Raises: OSError when it cannot be kept."""
+        """Add one label; it is on disk when this returns.
+
+        Raises: OSError when it cannot be kept; LabelError, EvidenceError when the file is no labels file any more.
+        """
         if self.journal is None:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
+            read_unfinished(self.path)  # what stands there by now: nothing is cut off a file that is not ours
+            drop_torn_line(self.path)
             self.journal = evidence.Journal(self.path)
         self.journal.append(evidence.row_bytes(label._asdict()))
         self.labels.append(label)

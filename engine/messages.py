@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,13 @@ MAX_WARNINGS = 10
 
 
 # === Messages ===
+
+
+def open_streams() -> None:
+    """Give a process that was started with a closed stdin, stdout or stderr an empty one in its place."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
 
 
 def say(text: str) -> None:

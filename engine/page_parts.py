@@ -104,6 +104,8 @@ def embedded(name: str, value: Any) -> Markup:
 
 # === Frame ===
 
+GENERATOR = '<meta name="generator" content="report.py">'  # by which a page is known as ours before it is replaced
+
 
 def policy_hash(text: str) -> str:
     return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii") + "'"
@@ -123,6 +125,7 @@ def document(title: str, nav: Sequence[tuple[str, str]], main: Iterable[object],
     head = joined(
         (
             tag("meta", charset="utf-8"),
+            Markup(GENERATOR),
             policy,
             tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
             tag("meta", name="referrer", content="no-referrer"),

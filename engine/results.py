@@ -11,6 +11,7 @@ Every problem names file, item and field; all are listed (the first 20 in full).
 from __future__ import annotations
 
 import json
+import os
 import zlib
 from typing import Any
 
@@ -357,6 +358,37 @@ def check_problem(check: Any) -> str | None:
 def published(value: Any) -> bytes:
     """A results or judged file: two blanks a level, everything beyond ASCII escaped, as the published format has it."""
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode("ascii")
+
+
+def check_labbook(path: str | None, *others: str | None) -> None:
+    """Whether a line can be added to this labbook, before any work is done for it.
+
+    others: what the command reads and writes; a labbook is none of them and lies in none of them. Raises: FileProblem.
+    """
+    if path is None:
+        return
+    real = os.path.realpath(path)
+    for other in filter(None, others):
+        own = os.path.realpath(other)
+        same = os.path.exists(path) and os.path.exists(other) and os.path.samefile(path, other)
+        if same or real == own or real.startswith(os.path.join(own, "")):
+            raise FileProblem(f"{path}: --labbook: expected a file of its own, got {other}, which this command uses")
+    folder = os.path.dirname(real)
+    if not os.path.isdir(folder):
+        raise FileProblem(f"{path}: --labbook: expected an existing folder, got {folder}, which is not there")
+    if not os.path.exists(path):
+        return
+    if not os.path.isfile(path):
+        raise FileProblem(f"{path}: --labbook: expected a file, got something else")
+    try:
+        with open(path, "rb") as stream:
+            for number, line in enumerate(stream, 1):
+                if line.strip() and not isinstance(evidence.parse_json(line, f"{path}:{number}"), dict):
+                    raise FileProblem(f"{path}:{number}: expected a JSON object")
+                if not line.endswith(b"\n"):
+                    raise FileProblem(f"{path}:{number}: expected a line feed at the end of the last line, got none")
+    except evidence.EvidenceError as problem:
+        raise FileProblem(str(problem), "--labbook adds to a file of JSON lines and to no other") from None
 
 
 def append_line(path: str, value: Any) -> None:

@@ -87,6 +87,42 @@ class CommandCase(unittest.TestCase):
         return [json.loads(line) for line in (self.folder / name).read_text(encoding="utf-8").split("\n") if line]
 
 
+class WhatIsOnlyRead(CommandCase):
+    def test_a_result_changes_no_byte_of_the_labels(self) -> None:
+        self.run_with("3|4|q", "--sample", "4")
+        path = self.folder / "judged.labels.jsonl"
+        whole = path.read_bytes()
+        for content in (whole + b'{"time":"2026', whole[:-1]):
+            with self.subTest(content[-9:]):
+                path.write_bytes(content)
+                self.run_with("", "--result", "--format", "json")
+                self.assertEqual(path.read_bytes(), content)
+
+    def test_labels_in_a_file_of_something_else_are_refused(self) -> None:
+        path = self.folder / "judged.json"
+        before = path.read_bytes()
+        for flags in ((), ("--result",)):
+            self.run_with("3", "--labels", "judged.json", *flags, code=3)
+            self.assertEqual(path.read_bytes(), before)
+
+    def test_a_labbook_that_is_also_read_is_refused_before_anything_is_asked(self) -> None:
+        for name in ("judged.json", "judged.labels.jsonl", "no/dir/book.jsonl"):
+            with self.subTest(name):
+                said = self.run_with("3", "--labbook", name, code=3)[1]
+                self.assertIn("--labbook: expected", said)
+                self.assertNotIn("Item 1", said)
+
+    @unittest.skipIf(os.name == "nt", "needs a POSIX shell")
+    def test_closed_streams_are_empty_ones(self) -> None:
+        for closed in ("<&-", ">&-", "2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed):
+                command = ["sh", "-c", f'"$@" {closed}', "sh", *COMMAND, "--sample", "2"]
+                done = subprocess.run(
+                    command, cwd=self.folder, env=ENVIRONMENT, input="3\n4\n", capture_output=True, encoding="utf-8"
+                )
+                self.assertEqual((done.returncode, "Traceback" in done.stderr), (0, False), done.stderr)
+
+
 class ThroughAPipe(CommandCase):
     def test_scores_are_taken_one_a_line_and_the_published_fields_are_there(self) -> None:
         found = self.result_of("3|4|s|2|5|1|3|3", "--sample", "8", "--labbook", "book.jsonl")

@@ -52,6 +52,16 @@ class CorrectCase(unittest.TestCase):
         return {"run": {}, "judge": {"mode": "grade", "judge_model": "m"}, "results": rows}
 
 
+class TheLabbook(CorrectCase):
+    def test_one_that_is_also_read_is_refused_and_stays_as_it_is(self) -> None:
+        for name in ("j.json", "l.jsonl"):
+            book = self.folder / name
+            words = ("--random-sample", "--labbook", str(book))
+            _, said = self.correct(self.graded([1, 2]), [label("t0", 1)], *words, code=3)
+            self.assertIn("--labbook: expected a file of its own", said)
+            self.assertEqual(book.read_bytes().count(b"\n"), name == "l.jsonl")
+
+
 class Scores(CorrectCase):
     def test_a_judge_one_point_too_kind_is_corrected_to_the_truth(self) -> None:
         rng = random.Random(5)

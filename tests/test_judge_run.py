@@ -122,6 +122,43 @@ class JudgeCase(unittest.TestCase):
         return self.judge("compare", *common, "--judge-model", "judge-x", "--bootstrap", "200", *words, **more)
 
 
+class TheLabbook(JudgeCase):
+    def test_one_that_cannot_be_added_to_is_refused_before_anything_is_asked(self) -> None:
+        self.write("r.json", results_of(2))
+        self.write("a.json", results_of(2))
+        self.write("b.json", results_of(2, answer="other"))
+        (self.folder / "text").write_bytes(b"PRECIOUS")
+        (self.folder / "torn").write_bytes(b'{"a":1}\n{"a":2}')
+        (self.folder / "list").write_bytes(b"[1]\n")
+        (self.folder / "link").symlink_to("r.json")
+        names = ("text", "torn", "list", "no/dir/book", ".", "judged.json", "judged.json.work/journal.jsonl")
+        before = {path.name: path.read_bytes() for path in self.folder.iterdir()}
+        with FaultServer(grader(lambda seen: 3)) as server:
+            for name in (*names, "r.json", "link"):
+                with self.subTest(name):
+                    self.grade(server, "--labbook", name, code=3)
+            for name in ("a.json", "b.json", "compared.json"):
+                with self.subTest(name):
+                    self.assertIn("--labbook", self.compare(server, "--labbook", name, code=3).stderr)
+            self.assertEqual(server.requests, [])
+        self.assertEqual({path.name: path.read_bytes() for path in self.folder.iterdir()}, before)
+
+    def test_lines_of_others_stay_before_the_new_one(self) -> None:
+        self.write("r.json", results_of(2))
+        (self.folder / "book").write_bytes(b'{"a":1}\n')
+        with FaultServer(grader(lambda seen: 3)) as server:
+            self.grade(server, "--labbook", "book")
+        lines = (self.folder / "book").read_bytes().splitlines()
+        self.assertEqual((lines[0], len(lines)), (b'{"a":1}', 2))
+
+    def test_a_temperature_is_a_finite_number(self) -> None:
+        for value in ("nan", "inf", "-inf"):
+            with self.subTest(value), contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as ended:
+                words = ["grade", "--judge-model", "x", f"--temperature={value}"]
+                room("judge").build_parser("grade").parse_args(words)
+            self.assertEqual(ended.exception.code, 2)
+
+
 class Grading(JudgeCase):
     def test_every_answer_gets_its_score_and_the_file_keeps_what_was_read(self) -> None:
         data = results_of(6)

@@ -147,14 +147,43 @@ class TheFile(unittest.TestCase):
         session.give(5, "B")
         self.assertEqual(session.next_open(5), 0)
 
-    def test_a_torn_last_line_is_cut_and_a_whole_one_without_its_end_is_kept(self) -> None:
-        self.write(GOOD, end='\n{"time": "2026-01-')
-        book = labels.LabelBook(self.path)
-        self.assertEqual((book.dropped_bytes, len(book.labels)), (18, 1))
-        self.write(GOOD, {**GOOD, "item": "item-002"}, end="")
-        book = labels.LabelBook(self.path)
-        self.assertEqual((book.dropped_bytes, len(book.labels)), (0, 2))
-        self.assertTrue(Path(self.path).read_bytes().endswith(b"}\n"))
+    def test_a_torn_last_line_is_cut_and_a_whole_one_without_its_end_is_kept_when_a_label_is_added(self) -> None:
+        for rows, torn, size in (([GOOD], '\n{"time": "2026-01-', 18), ([], '{"ti', 4), ([GOOD, GOOD], "", 0)):
+            with self.subTest(torn):
+                self.write(*rows, end=torn)
+                before = Path(self.path).read_bytes()
+                session = self.session()
+                self.assertEqual((session.book.unfinished_bytes, len(session.book.labels)), (size, len(rows)))
+                self.assertEqual(Path(self.path).read_bytes(), before)
+                session.give(0, "A")
+                self.assertEqual(len(labels.read_labels(self.path)), len(rows) + 1)
+
+    def test_a_file_of_anything_else_is_refused_and_stays_as_it_is(self) -> None:
+        good = json.dumps(GOOD).encode()
+        for content in (
+            b"PRECIOUS",
+            b'{"a": 1}',
+            b'{\n "a": 1\n}',
+            b"1\n2",
+            b"text\n" + good,
+            good + b"\ntext\n" + good,
+        ):
+            with self.subTest(content):
+                Path(self.path).write_bytes(content)
+                with self.assertRaises((labels.LabelError, evidence.EvidenceError)):
+                    labels.LabelBook(self.path)
+                self.assertEqual(Path(self.path).read_bytes(), content)
+
+    def test_a_file_that_became_another_one_meanwhile_is_not_cut(self) -> None:
+        session = self.session()
+        Path(self.path).write_bytes(b"PRECIOUS")
+        with self.assertRaises(evidence.EvidenceError):
+            session.give(0, "A")
+        self.assertEqual(Path(self.path).read_bytes(), b"PRECIOUS")
+
+    def test_seconds_beyond_every_float_are_no_number(self) -> None:
+        self.write({**GOOD, "seconds": 10**400})
+        self.assertIsNone(labels.read_labels(self.path)[0].seconds)
 
     def test_two_people_write_to_one_file(self) -> None:
         ana, ben = self.session(), self.session()

@@ -396,6 +396,45 @@ class ARunAndAJudgedFile(ReportCase):
         self.assertIn(b"one call for each", done.stderr)
 
 
+class WhatIsNotOverwritten(ReportCase):
+    def test_only_a_page_of_ours_is_replaced_unasked(self) -> None:
+        target = self.copy()
+        other = Path(target).parent / "notes.html"
+        for content in (b"PRECIOUS", b"<!doctype html><title>mine</title>"):
+            other.write_bytes(content)
+            done = run("report.py", target, "--out", str(other), cwd=self.folder)
+            self.assertEqual((done.returncode, other.read_bytes()), (3, content), done.stderr)
+        self.assertIn(b"--overwrite", done.stderr)
+        for flags in (("--overwrite",), ()):  # the second time it is a page of ours
+            done = run("report.py", target, "--out", str(other), *flags, cwd=self.folder)
+            self.assertEqual((done.returncode, b"Judge report" in other.read_bytes()), (0, True), done.stderr)
+        self.assertEqual(run("report.py", target, cwd=self.folder).returncode, 0)
+
+    def test_nothing_that_is_read_is_replaced_even_when_told_to(self) -> None:
+        target = self.copy()
+        judged = Path(target).parent / "judged.json"
+        judged.write_text("{}", encoding="utf-8")
+        link = Path(target).parent / "link.html"
+        link.symlink_to(judged)
+        for given, out in (
+            (target, Path(target, "manifest.json")),
+            (target, Path(target, "inputs", "fixture.jsonl")),
+            (str(judged), judged),
+            (str(judged), link),
+        ):
+            for form in ("html", "json"):
+                with self.subTest(out=out.name, form=form):
+                    before = out.read_bytes()
+                    words = (given, "--out", str(out), "--format", form, "--overwrite")
+                    done = run("report.py", *words, cwd=self.folder)
+                    self.assertEqual((done.returncode, out.read_bytes()), (3, before), done.stderr)
+                    self.assertIn(b"which is read", done.stderr)
+
+    def test_a_target_that_is_no_file(self) -> None:
+        done = run("report.py", self.run_folder, "--out", self.folder, "--overwrite", cwd=self.folder)
+        self.assertEqual(done.returncode, 3)
+
+
 class WhatCannotBeShown(ReportCase):
     def refused(self, *paths: str) -> str:
         done = run("report.py", *paths, cwd=self.folder)
