@@ -430,6 +430,14 @@ class WhatIsNotOverwritten(ReportCase):
                     self.assertEqual((done.returncode, out.read_bytes()), (3, before), done.stderr)
                     self.assertIn(b"which is read", done.stderr)
 
+    @unittest.skipIf(os.name == "nt", "needs a POSIX shell")
+    def test_closed_streams_hinder_no_page(self) -> None:
+        for closed in (">&-", "2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed):
+                command = [sys.executable, "-I", str(ROOT / "report.py"), self.copy()]
+                done = subprocess.run(["sh", "-c", f'"$@" {closed}', "sh", *command], capture_output=True, check=False)
+                self.assertEqual((done.returncode, done.stderr), (0, b""))
+
     def test_a_target_that_is_no_file(self) -> None:
         done = run("report.py", self.run_folder, "--out", self.folder, "--overwrite", cwd=self.folder)
         self.assertEqual(done.returncode, 3)
