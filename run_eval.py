@@ -542,7 +542,8 @@ def after_broken_pipe() -> int:
 def report_error(text: str) -> None:
     """One problem to stderr, each line on its own, hints marked as such."""
     for line in text.split("\n"):
-        print(line if line.startswith("hint: ") else f"{PROGRAM}: error: {line}", file=sys.stderr)
+        shown = "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in line)
+        print(shown if shown.startswith("hint: ") else f"{PROGRAM}: error: {shown}", file=sys.stderr)
 
 
 def run(options: Any) -> int:

@@ -16,6 +16,7 @@ import commands
 import diff as differing
 import evaluation as evaluations
 import foreign
+import messages
 import pinned
 import published
 import receipt as receipts
@@ -48,7 +49,7 @@ def main_receipt(evaluation: evaluations.Evaluation, options: Any) -> int:
 
 
 def note(text: str) -> None:
-    print(f"run_eval: warning: {text}", file=sys.stderr)
+    messages.say(f"run_eval: warning: {text}")
 
 
 def main_merge(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -95,7 +96,7 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     if options.format == "json":
         print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
-        print(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)), end="")
+        messages.show(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)))
     return 1 if any(check.status == verifying.FAIL for check in checks) else 0
 
 
@@ -123,7 +124,7 @@ def main_diff(evaluation: evaluations.Evaluation, options: Any) -> int:
         for text, (recipe, check) in zip(options.diff, options.readers)
     ]
     result = differing.compare(sides[0], sides[1], options.arms.split(",") if options.arms else None)
-    print(differing.render(result, options.format), end="")
+    messages.show(differing.render(result, options.format))
     return 0
 
 
