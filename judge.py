@@ -87,6 +87,14 @@ def whole(text: str) -> int:
     return value
 
 
+def workers(text: str) -> int:
+    """A whole number from 1 to 1000, for argparse."""
+    value = whole(text)
+    if value > 1000:
+        raise ValueError
+    return value
+
+
 def positive(text: str) -> float:
     """A finite number above 0, for argparse."""
     value = float(text)
@@ -256,7 +264,7 @@ def add_quirks(group: Any) -> None:
 
 def add_limits(group: Any) -> None:
     group.add_argument("--rpm", type=positive, metavar="X", help="requests a minute and judge, start to start")
-    group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight per judge")
+    group.add_argument("--concurrency", type=workers, metavar="N", help="requests in flight per judge")
     group.add_argument("--max-usd", type=positive, metavar="X", help="stop before this cost is passed (needs --price)")
     group.add_argument("--max-requests", type=whole, metavar="N")
     group.add_argument("--max-minutes", type=positive, metavar="X")

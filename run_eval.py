@@ -392,7 +392,7 @@ def add_custom_arm(group: Any) -> None:
 
 def add_limits(group: Any) -> None:
     group.add_argument("--rpm", type=positive, metavar="X", help="requests a minute and arm, start to start")
-    group.add_argument("--concurrency", type=whole, metavar="N", help="requests in flight per arm")
+    group.add_argument("--concurrency", type=workers, metavar="N", help="requests in flight per arm")
     group.add_argument(
         "--by-item", action="store_true", help="send an item's repeats one after the other (prompt caches)"
     )
@@ -455,6 +455,10 @@ def in_range(text: str, kind: Any, good: Any, expected: str) -> Any:
 
 def whole(text: str) -> Any:
     return in_range(text, int, lambda value: value >= 1, "a whole number from 1")
+
+
+def workers(text: str) -> Any:
+    return in_range(text, int, lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000")
 
 
 def positive(text: str) -> Any:

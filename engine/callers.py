@@ -149,6 +149,7 @@ def callers_of(arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, 
     config, stop, meter = evaluation.config, threading.Event(), generate.Meter(options.max_requests)
     found = arm_keys(arms, options.key_file, dict(os.environ))
     refuse_keys_in(evaluation.inputs, found)
+    calling.refuse_keys_in_settings(arms, found)
     by_arm = {}
     for arm in arms:
         if arm.control:

@@ -19,6 +19,7 @@ import client
 import evaluation as evaluations
 import evidence
 import generate
+import keys
 import messages
 import plan
 import providers
@@ -89,6 +90,22 @@ def checked_key(arm: str, source: str, key: str) -> str:
     if trouble:
         raise evaluations.SettingError(f"arm {arm}: {source}: {trouble}")
     return key
+
+
+def refuse_keys_in_settings(arms: list[evaluations.Arm], found: Mapping[str, str | None]) -> None:
+    """Refuse arms whose stored settings hold a key in use. Raises: SettingError naming the field, never showing it."""
+    for owner, key in found.items():
+        scrub = keys.Scrubber(key)
+        for arm in arms:
+            if scrub.holds(arm.name):
+                raise evaluations.SettingError(
+                    f"an arm's name holds the API key of arm {scrub(owner)}; take it out first"
+                )
+            for name, value in arm.settings.items():
+                if name != "key_env" and scrub.holds({name: value}):
+                    raise evaluations.SettingError(
+                        f"arm {arm.name}: field {scrub(name)!r}: holds the API key of arm {owner}; take it out first"
+                    )
 
 
 # === Callers ===
@@ -180,6 +197,7 @@ def wait(
             thread.join(0.05 if thread.is_alive() else 0)
             if thread.is_alive():
                 break
+        work.watch_time()
         voice.warn(work.take_warnings())
         shown.update(work.runs)
         if received and deadline is None:

@@ -547,7 +547,10 @@ def drop_leftovers(folder: str) -> None:
 
 
 def drop_torn_tail(path: str) -> int:
-    """Cut what a killed process left of an unfinished last line; returns the number of bytes dropped."""
+    """Make a journal end in a whole line; returns the number of bytes dropped.
+
+    A last line without its end is closed when it is a whole entry, else cut: what a killed process had not finished.
+    """
     with open(path, "rb+") as stream:
         size = stream.seek(0, os.SEEK_END)
         end, position = 0, size
@@ -556,9 +559,20 @@ def drop_torn_tail(path: str) -> int:
             stream.seek(start)
             found = stream.read(position - start).rfind(b"\n")
             end, position = (start + found + 1 if found >= 0 else 0), start
-        if end < size:
-            stream.truncate(end)
+        stream.seek(end)
+        if end < size and is_whole_entry(stream.read(), path):
+            stream.write(b"\n")
+            return 0
+        stream.truncate(end)
     return size - end
+
+
+def is_whole_entry(tail: bytes, path: str) -> bool:
+    """Whether bytes are a complete JSON object."""
+    try:
+        return isinstance(parse_json(tail, path), dict)
+    except EvidenceError:
+        return False
 
 
 # === Run folder ===

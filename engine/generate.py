@@ -32,6 +32,7 @@ STATES = ("missing", "ok", "invalid", "failed")
 SAME_SILENCE = 5  # replies in a row without a verdict call before one warning says that the server ignores the mode
 BREAKER = 10  # replies in a row that all failed: the endpoint is down, stop and keep the rest for a resume
 BUDGET_STEP_S = 0.02  # how often a worker that waits for the budget looks again
+LARGER_LIMIT = "what is on disk is kept; --resume continues with a larger limit"
 EXTRA_TOKENS = 40  # what a chat template adds around a request, for the worst case of a budget
 SILENT_CODES = ("no_tool_call", "no_verdict", "reasoning_only")
 
@@ -160,10 +161,13 @@ def journal_state(line: bytes, where: str, runs: dict[str, ArmRun], places: dict
         state = STATES.index(entry["evidence"]["state"])
         if not 1 <= entry["repeat"] <= run.repeats or state == MISSING:
             raise ValueError("repeat or state is out of range")
+        problems = rows.entry_problems(entry)
     except evidence.EvidenceError as error:
         raise JournalError(f"{error} (only an unfinished last line can be dropped)") from None
     except (KeyError, TypeError, ValueError) as error:
         raise JournalError(f"{where}: not a reply of this run: {type(error).__name__}: {error}") from None
+    if problems:
+        raise JournalError(f"{where}: {problems[0]}")
     return run, index, state
 
 
@@ -246,9 +250,9 @@ class Generation:
 
     def budget_left(self, worst_usd: float) -> str | None:
         """Why the next request must not be sent ('' = not now, but perhaps later), or None. Called with the lock."""
-        limit = self.budget
-        if limit.minutes is not None and (self.clock() - self.started) / 60 >= limit.minutes:
-            return f"--max-minutes {limit.minutes:g} reached"
+        limit, late = self.budget, self.out_of_time()
+        if late:
+            return late
         if limit.usd is not None:
             runs = self.runs.values()
             spent = sum(run.progress.cost + run.progress.maybe_billed * worst_cost(run) for run in runs)
@@ -259,6 +263,18 @@ class Generation:
             if spent + worst_usd + sum(run.progress.in_flight * worst_cost(run) for run in runs) > limit.usd:
                 return ""
         return None if self.meter.take() else f"--max-requests {self.meter.most} reached"
+
+    def out_of_time(self) -> str | None:
+        """Why the run has to end by now, or None."""
+        minutes = self.budget.minutes
+        late = minutes is not None and (self.clock() - self.started) / 60 >= minutes
+        return f"--max-minutes {minutes:g} reached" if late else None
+
+    def watch_time(self) -> None:
+        """End waits between tries too once the time is up; requests in flight may still answer."""
+        late = self.out_of_time()
+        if late and not self.stop.is_set():
+            self.halt(late, LARGER_LIMIT)
 
     def take_warnings(self) -> list[str]:
         """The warnings since the last call."""
@@ -280,7 +296,7 @@ class Generation:
                     run.progress.in_flight += 1
                     return task
             if why:
-                self.halt(why, "what is on disk is kept; --resume continues with a larger limit")
+                self.halt(why, LARGER_LIMIT)
             self.stop.wait(BUDGET_STEP_S)  # replies in flight may turn out cheaper than the worst case
         return None
 

@@ -173,13 +173,14 @@ def callers_of(
         if trouble:
             raise evaluations.SettingError(f"--api-key: {trouble}")
         voice.warn(["--api-key: other users of this machine can read it in the process list; --key-env VAR is safe"])
+    found = {arm.name: options.api_key or calling.key_of(arm, os.environ) for arm in arms if not arm.control}
+    calling.refuse_keys_in_settings(arms, found)
     callers = {}
     for arm in arms:
         if arm.control:
             callers[arm.name] = control_caller(job, arm.control, time.time)
         else:
-            key = options.api_key or calling.key_of(arm, os.environ)
-            callers[arm.name] = calling.live_caller(arm, options, stop, key, ALLOWED)
+            callers[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], ALLOWED)
     return callers
 
 

@@ -18,6 +18,7 @@ from typing import Any
 
 REMOVED = "[API key removed]"
 MIN_SECRET = 8  # characters; a shorter "key" ("none", "EMPTY") is a word for a local server, not a secret
+MAX_ESCAPES = 16  # backslashes in front of one character that are still read as its escape
 PART = 10  # characters of a key's start or end that already count as the key where an error text was cut off
 
 # Well-formed tokens of the big providers: prefix, alphabet and length as issued. Words such as
@@ -83,7 +84,7 @@ class Scrubber:
             self.whole = re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(self.key)}(?![A-Za-z0-9_-])")
             return
         forms = sorted(written_forms(self.key), key=lambda form: (-len(form), form))
-        self.whole = re.compile("|".join(map(re.escape, forms)), re.IGNORECASE)
+        self.whole = re.compile("|".join([escaped_form(self.key), *map(re.escape, forms)]), re.IGNORECASE)
         self.in_bytes = [form.encode("utf-8") for form in forms]
 
     @property
@@ -110,12 +111,36 @@ class Scrubber:
         if isinstance(value, dict):
             return {self.value(name): self.value(part) for name, part in value.items()}
         if isinstance(value, list):
-            return [self.value(part) for part in value]
+            return self.parts([self.value(part) for part in value])
         return value
 
+    def parts(self, parts: list[Any]) -> list[Any]:
+        """Parts of a content, which are read as one text: when that text holds the key, it is left in the first."""
+        texts = [part for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
+        joined = "".join(part["text"] for part in texts)
+        if len(texts) < 2 or self.whole is None or not self.whole.search(joined):
+            return parts
+        for part in texts:
+            part["text"] = ""
+        texts[0]["text"] = self.whole.sub(REMOVED, joined)
+        return parts
+
+    def holds(self, value: Any) -> bool:
+        """Whether a parsed value holds the key."""
+        return bool(self.value(value) != value)
+
     def may_hold(self, body: bytes) -> bool:
-        """Whether a body may hold the key: in one of its forms, or behind JSON escapes."""
-        return self.secret and (b"\\u" in body or b"\\/" in body or any(form in body for form in self.in_bytes))
+        """Whether a body may hold the key: in one of its forms, behind JSON escapes, or spread over parts."""
+        hidden = (b"\\u", b"\\/", b"\\\\", b'"text"')
+        return self.secret and any(form in body for form in (*hidden, *self.in_bytes))
+
+
+def escaped_form(key: str) -> str:
+    """A pattern of the key as JSON text may spell it: any of its characters escaped, once or several times over."""
+    escape = rf"\\(?:\\|u005c){{0,{MAX_ESCAPES}}}"
+    return "".join(
+        f"(?:{escape}u{ord(char):04x}|{'' if char.isalnum() else f'(?:{escape})?'}{re.escape(char)})" for char in key
+    )
 
 
 def written_forms(key: str) -> set[str]:

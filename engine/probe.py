@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import calling
 import client
 import evaluation as evaluations
 import generate
@@ -275,7 +276,9 @@ def main_probe(evaluation: evaluations.Evaluation, options: Any) -> int:
         raise evaluations.SettingError("no arm that asks a model: a control has nothing to probe")
     data, code = {}, 0
     for arm in arms:
-        call = caller(key_of(arm), arm.name, options.timeout)
+        key = key_of(arm)
+        calling.refuse_keys_in_settings([arm], {arm.name: key})
+        call = caller(key, arm.name, options.timeout)
         found = findings_of(Prober(call, evaluation.recipe, evaluation.config, arm.settings), evaluation.config)
         chosen = best(found)
         data[arm.name] = as_data(arm.settings, found, chosen)

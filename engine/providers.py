@@ -37,6 +37,7 @@ SAMPLING_KEYS = frozenset(("temperature", "seed", "top_p"))
 
 ARM_TEXTS = ("endpoint", "model", "format", "key_env", "response_model", "provider", "key_header", "label", "note")
 ARM_NUMBERS = ("rpm", "tpm", "concurrency", "timeout_s", "batch_discount")
+MAX_CONCURRENCY = 1000  # one thread each
 ARM_OBJECTS = ("rename", "extra_body", "headers", "query", "price_usd_per_mtok", "batch_price_usd_per_mtok")
 ARM_OTHERS = ("omit", "output_mode", "strict", "control", "recorded", "weekly_tokens", "provider_name")
 ARM_KEYS = frozenset((*ARM_TEXTS, *ARM_NUMBERS, *ARM_OBJECTS, *ARM_OTHERS, "prices", "source"))
@@ -166,9 +167,11 @@ def type_problems(arm: Mapping[str, Any]) -> Iterable[str]:
             yield f"field {key!r}: expected a non-empty text, got {arm[key]!r}"
     for key in ARM_NUMBERS:
         value = arm.get(key)
-        usable = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value) and value > 0
+        usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
         if value is not None and not usable:
             yield f"field {key!r}: expected a number above 0, got {value!r}"
+        elif key == "concurrency" and value is not None and not (isinstance(value, int) and value <= MAX_CONCURRENCY):
+            yield f"field {key!r}: expected a whole number from 1 to {MAX_CONCURRENCY}, got {value!r}"
     for key in ARM_OBJECTS:
         if key in arm and not isinstance(arm[key], dict):
             yield f"field {key!r}: expected an object, got {arm[key]!r}"

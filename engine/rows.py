@@ -272,12 +272,25 @@ def row_problems(row: dict[str, Any], orders: tuple[str, ...]) -> list[str]:
         return lines
     for order in orders:
         said, kept = row["tool_arguments"][order], row["replies"][order]
-        if not isinstance(said, dict) or set(said) != {"choice", "reason"} or not isinstance(said["choice"], str):
+        if not is_said(said):
             lines.append(f"{order}: field 'tool_arguments': expected choice and reason")
         if not isinstance(kept, dict):
             return [*lines, f"{order}: the kept reply is no object"]
         lines += reply_problems(kept, f"{order}: ")
     return lines
+
+
+def is_said(said: Any) -> bool:
+    """Whether a value has the form of what a reply was read as."""
+    return isinstance(said, dict) and set(said) == {"choice", "reason"} and isinstance(said["choice"], str)
+
+
+def entry_problems(entry: dict[str, Any]) -> list[str]:
+    """What is wrong with the shape of what one journal line keeps; a line without problems is safe to read."""
+    if not isinstance(entry["evidence"], dict):
+        return ["field 'evidence': expected an object"]
+    lines = [] if is_said(entry["said"]) else ["field 'said': expected choice and reason"]
+    return lines + reply_problems(entry["evidence"], "evidence: ")
 
 
 def reply_problems(kept: dict[str, Any], where: str) -> list[str]:

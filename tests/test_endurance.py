@@ -153,6 +153,18 @@ class Doubled(Runs):
         self.assertEqual((0, 20), (process.returncode, len(server.requests)))
 
 
+class OutOfTime(Runs):
+    def test_max_minutes_ends_the_waits_between_tries_too(self) -> None:
+        server = self.serve(
+            fault_server.always(fault_server.Raw(fault_server.http("429 Slow", b"{}", "Retry-After: 20")))
+        )
+        began = time.monotonic()
+        done = self.generate(server, max_minutes=0.03)
+        self.assertLess(time.monotonic() - began, 10)
+        self.assertEqual(3, done.returncode, done.stderr)
+        self.assertIn("--max-minutes 0.03 reached", done.stderr)
+
+
 class Resumed(Runs):
     def stopped(self, requests: int = 7) -> FaultServer:
         """A run that stopped after some requests, and its server."""

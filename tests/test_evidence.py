@@ -232,6 +232,12 @@ class Journal(unittest.TestCase):
         evidence.drop_torn_tail(self.path)
         self.assertEqual(b"", Path(self.path).read_bytes())
 
+    def test_a_last_line_that_lacks_its_line_feed_only_is_kept(self) -> None:
+        for tail, kept in ((b'{"a": 1}', True), (b'{"a": {"b": 1}', False), (b"12", False), (b'{"a": "\xff"}', False)):
+            Path(self.path).write_bytes(b"one\n" + tail)
+            self.assertEqual(0 if kept else len(tail), evidence.drop_torn_tail(self.path))
+            self.assertEqual(b"one\n" + (tail + b"\n") * kept, Path(self.path).read_bytes())
+
     def test_after_a_failed_write_nothing_more_is_taken(self) -> None:
         journal = evidence.Journal(self.path)
         journal.append(b"one\n")

@@ -296,6 +296,21 @@ class ReadingTheJournal(InFolder):
             entry = {**json.loads(self.lines[2]), key: value}
             self.refused(2, json.dumps(entry).encode(), "not a reply of this run")
 
+    def test_a_field_of_another_type_is_named_before_anything_is_asked(self) -> None:
+        for key, value in (
+            ("model", -1),
+            ("usage", True),
+            ("usage", {"input": []}),
+            ("latency_ms", []),
+            ("retries", {}),
+            ("attempts_maybe_billed", "x"),
+            ("tool_calls", [1]),
+        ):
+            entry = json.loads(self.lines[2])
+            entry["evidence"][key] = value
+            self.refused(2, json.dumps(entry).encode(), f"evidence: field '{key}'")
+        self.refused(2, json.dumps({**json.loads(self.lines[2]), "said": []}).encode(), "field 'said'")
+
     def test_of_two_lines_for_one_reply_the_first_counts_for_every_reader(self) -> None:  # C02
         second = json.loads(self.lines[0])
         second["said"]["choice"] = second["evidence"]["id"] = "B"
@@ -388,6 +403,12 @@ class Workers(unittest.TestCase):
 
     def test_a_control_has_one_worker_whatever_is_asked(self) -> None:
         self.assertEqual(1, self.workers({"control": "first"}, concurrency=50))
+
+    def test_more_workers_than_threads_can_be_are_refused(self) -> None:
+        for value in (1001, 10**400, 2.5):
+            (line,) = providers.arm_problems("x", {**ARM, "concurrency": value})
+            self.assertIn("expected a whole number from 1 to 1000", line)
+        self.assertEqual([], providers.arm_problems("x", {**ARM, "concurrency": 1000}))
 
 
 if __name__ == "__main__":

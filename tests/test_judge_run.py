@@ -324,6 +324,25 @@ class Grading(JudgeCase):
         self.assertNotIn(KEY.encode(), kept)
         self.assertNotIn(KEY, done.stdout + done.stderr)
 
+    def test_a_key_echoed_behind_escapes_is_not_stored(self) -> None:
+        self.write("r.json", results_of(2))
+        content = json.dumps({"score": 3, "why": f"got {KEY}"}).replace("sk-", "sk\\u002d")
+        with FaultServer(lambda request: chat(content)) as server, mock.patch.dict(os.environ, {"JUDGE_KEY": KEY}):
+            self.grade(server, "--key-env", "JUDGE_KEY")
+        kept = b"".join(path.read_bytes() for path in self.folder.rglob("*") if path.is_file())
+        self.assertNotIn(KEY[3:].encode(), kept)
+        self.assertIn(b"API key removed", kept)
+
+    def test_a_key_that_stands_in_a_setting_is_refused_before_anything_is_written(self) -> None:
+        self.write("r.json", results_of(2))
+        body = json.dumps({"user": KEY})
+        with FaultServer(grader(lambda seen: 3)) as server, mock.patch.dict(os.environ, {"JUDGE_KEY": KEY}):
+            done = self.grade(server, "--key-env", "JUDGE_KEY", "--extra-body", body, code=3)
+            self.assertEqual(0, server.count)
+        self.assertIn("'extra_body': holds the API key", done.stderr)
+        self.assertNotIn(KEY, done.stderr)
+        self.assertEqual(["r.json"], os.listdir(self.folder))
+
     def test_a_missing_key_stops_before_anything_is_written(self) -> None:
         self.write("r.json", results_of(2))
         with FaultServer(grader(lambda seen: 3)) as server:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import time
 import unittest
 from urllib.parse import quote
 
@@ -60,6 +61,31 @@ class Scrubbing(unittest.TestCase):
                 self.assertNotIn("0123456789", shown)
                 self.assertNotIn("canary", shown.lower())
                 self.assertIn(keys.REMOVED, shown)
+
+    def test_a_key_of_which_any_characters_are_escaped_is_taken_out_however_often_it_is_escaped(self) -> None:
+        key = KEY + '"\\'
+        scrub, codes = keys.Scrubber(key), [f"\\u{ord(char):04X}" for char in key]
+        for chosen in (range(1), range(6, 7), range(0, len(key), 2), range(len(key))):
+            text = "".join(codes[n] if n in chosen else json.dumps(char)[1:-1] for n, char in enumerate(key))
+            for times in range(3):
+                with self.subTest(text):
+                    self.assertEqual(scrub.value({"arguments": f'{{"reason": "x{text}y"}}'}),
+                                     {"arguments": f'{{"reason": "x{keys.REMOVED}y"}}'})  # fmt: skip
+                    self.assertTrue(scrub.may_hold(json.dumps(text).encode()))
+                text = json.dumps(text)[1:-1] if times else text.replace("\\", "\\u005c")
+
+    def test_a_long_run_of_backslashes_costs_no_time(self) -> None:
+        text = "\\" * 200_000
+        began = time.monotonic()
+        self.assertEqual(text, keys.Scrubber(KEY).value(text))
+        self.assertLess(time.monotonic() - began, 5)
+
+    def test_a_key_spread_over_the_parts_of_a_content_is_taken_out(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        parts = [{"type": "text", "text": f"a {KEY[:9]}"}, {"type": "text", "text": f"{KEY[9:]} b"}]
+        self.assertTrue(scrub.may_hold(json.dumps(parts).encode()))
+        found = scrub.value({"content": parts})["content"]
+        self.assertEqual([f"a {keys.REMOVED} b", ""], [part["text"] for part in found])
 
     def test_base64_is_found_whatever_stands_before_the_key(self) -> None:
         scrub = keys.Scrubber(KEY)

@@ -202,6 +202,18 @@ class BeforeAnythingIsSent(InFolder):
             err = self.refused(3, runner.KEY_ENV, "--generate", *custom, env={runner.KEY_ENV: key})
             self.assertNotIn("secret", err)
 
+    def test_a_key_in_use_that_stands_in_a_setting_is_refused_without_showing_it(self) -> None:
+        base, key = "http://127.0.0.1:9/v1", runner.CANARY
+        for field, words in (
+            ("extra_body", ["--extra-body", json.dumps({"user": {"name": key}})]),
+            ("endpoint", ["--base-url", f"{base}/{key}"]),
+            ("model", ["--model", key]),
+            ("name", ["--arm-label", key]),
+        ):
+            with self.subTest(field):
+                err = self.refused(3, f"{field}.*holds the API key", "--generate", *runner.judge_at(base), *words)
+                self.assertNotIn(key, err)
+
     def test_wrong_arms_and_addresses_are_refused_by_name(self) -> None:
         self.refused(2, "unknown arm 'nobody'", "--generate", "--arms", "nobody")
         self.refused(2, "needs --base-url and --model", "--generate", "--arms", "custom")
