@@ -16,6 +16,7 @@ import commands
 import diff as differing
 import evaluation as evaluations
 import foreign
+import gates
 import pinned
 import published
 import receipt as receipts
@@ -90,13 +91,28 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
         expected = verifying.parse_expected(options.expect or [])
     except ValueError as error:
         raise evaluations.UsageError(str(error)) from None
+    wanted = [gates.parse_gate(text) for text in options.gate or []]
     state = examined(evidence_folder(options.verify), evaluation, expected, options.run_pinned_code)
     checks = list(state.done.values())
     if options.format == "json":
         print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
         print(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)), end="")
-    return 1 if any(check.status == verifying.FAIL for check in checks) else 0
+    code = gate_code(state.fresh, wanted)  # after the checks are shown: a gate on a result that fails them is no news
+    return 1 if any(check.status == verifying.FAIL for check in checks) else code
+
+
+def gate_code(result: dict[str, Any] | None, wanted: list[gates.Gate]) -> int:
+    """Gates on a result as recomputed, said on stderr; 3 when there is none to check. Raises: GateError."""
+    if not wanted:
+        return 0
+    if result is None or "level" not in result.get("bootstrap", {}):
+        print("run_eval: error: --gate: no result with intervals could be recomputed here", file=sys.stderr)
+        return 3
+    gates.refuse_unknown_judges(wanted, list(result["arms"]))
+    code, lines = gates.check(result, wanted)
+    print("\n".join(f"run_eval: {line}" for line in lines), file=sys.stderr)
+    return code
 
 
 def figure_lines(result: dict[str, Any] | None) -> list[str]:
