@@ -431,7 +431,7 @@ def add_selection(group: Any) -> None:
     group.add_argument("--arms", metavar="A,B", help="judges by name from eval.json, or custom")
     group.add_argument("--split", choices=("dev", "test"), help="(default: test)")
     group.add_argument("--limit", type=whole, metavar="N", help="the first N pairs of the split")
-    group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
+    group.add_argument("--repeats", type=repeats, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
     group.add_argument(
         "--arm-label", metavar="NAME", help="what the judge of --import-replies or --arms custom is called (custom)"
@@ -474,7 +474,7 @@ def add_output(group: Any) -> None:
     text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
     group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
-    group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
+    group.add_argument("--bootstrap", type=resamples, metavar="N", help="resamples of the intervals (default: as frozen)")
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
     group.add_argument("--level", type=percent, metavar="P", help="of the intervals, e.g. 90 (default: as frozen)")
     group.add_argument("--gate", metavar="G", action="append", help=GATE_HELP)
@@ -521,6 +521,14 @@ def in_range(text: str, kind: Any, good: Any, expected: str) -> Any:
 
 def whole(text: str) -> Any:
     return in_range(text, int, lambda value: value >= 1, "a whole number from 1")
+
+
+def repeats(text: str) -> Any:
+    return in_range(text, int, lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000")
+
+
+def resamples(text: str) -> Any:
+    return in_range(text, int, lambda value: 1 <= value <= 1_000_000, "a whole number from 1 to 1000000")
 
 
 def positive(text: str) -> Any:

@@ -30,6 +30,7 @@ class Refused(unittest.TestCase):
     def test_values_are_refused_in_words(self) -> None:
         for flag, value, words in (
             ("--limit", "0", "expected a whole number from 1, got '0'"),
+            ("--repeats", "1001", "expected a whole number from 1 to 1000, got '1001'"),
             ("--rpm", "nan", "expected a number above 0, got 'nan'"),
             ("--rpm", "fast", "expected a number above 0, got 'fast'"),
             ("--level", "100", "expected a percentage above 0 and below 100, got '100'"),
