@@ -474,7 +474,9 @@ def add_output(group: Any) -> None:
     text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
     group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
-    group.add_argument("--bootstrap", type=resamples, metavar="N", help="resamples of the intervals (default: as frozen)")
+    group.add_argument(
+        "--bootstrap", type=resamples, metavar="N", help="resamples of the intervals (default: as frozen)"
+    )
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
     group.add_argument("--level", type=percent, metavar="P", help="of the intervals, e.g. 90 (default: as frozen)")
     group.add_argument("--gate", metavar="G", action="append", help=GATE_HELP)
@@ -608,7 +610,8 @@ def after_broken_pipe() -> int:
 def report_error(text: str) -> None:
     """One problem to stderr, each line on its own, hints marked as such."""
     for line in text.split("\n"):
-        print(line if line.startswith("hint: ") else f"{PROGRAM}: error: {line}", file=sys.stderr)
+        shown = "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in line)
+        print(shown if shown.startswith("hint: ") else f"{PROGRAM}: error: {shown}", file=sys.stderr)
 
 
 def run(options: Any) -> int:

@@ -192,7 +192,7 @@ def work_out(
 
 def published(found: dict[str, Any]) -> None:
     """The result on stdout is the last thing a session does."""
-    print("\n".join(label_results.as_text(found)).rstrip("\n"))
+    messages.show("\n".join(label_results.as_text(found)).rstrip("\n") + "\n")
 
 
 def loaded(names: tuple[str, ...], load: Any) -> Any:

@@ -414,5 +414,5 @@ def finish(options: Any, whole: dict[str, Any], table: Any) -> None:
         shown = {key: value for key, value in whole.items() if key not in ("results", "pairs", "run")}
         print(json.dumps(shown if "pairings" in whole else whole["judge"], indent=2))
         return
-    print(table(whole), end="")
+    messages.show(table(whole))
     print(f"\nwritten: {options.out}")

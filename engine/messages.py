@@ -9,13 +9,34 @@ from typing import Any
 # === Constants ===
 
 MAX_WARNINGS = 10
+# Characters that draw instead of showing: terminal controls, and marks that turn the reading order around.
+DRAWING = (
+    *range(0x09),
+    *range(0x0B, 0x20),
+    *range(0x7F, 0xA0),
+    0x200E,
+    0x200F,
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+)
+WRITTEN_OUT = {code: f"<U+{code:04X}>" for code in DRAWING}
 
 
 # === Messages ===
 
 
+def plain(text: str) -> str:
+    """Text in which names and words from files can draw nothing on a terminal; line feeds and tabs are kept."""
+    return text.translate(WRITTEN_OUT)
+
+
+def show(text: str) -> None:
+    """A result for people, to stdout."""
+    print(plain(text), end="")
+
+
 def say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)
+    print(plain(text), file=sys.stderr, flush=True)
 
 
 class Voice:

@@ -362,7 +362,8 @@ def rescore(
     gates.refuse_unknown_judges(wanted, manifest["arms"])
     result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
     code, lines = gates.check(result, wanted)  # before the result is shown: a gate may name what it does not have
-    print(tables.render(receipt_modes.with_recorded(result, recorded or {}), options), end="")
+    text = tables.render(receipt_modes.with_recorded(result, recorded or {}), options)
+    print(text, end="") if options.format == "json" else messages.show(text)
     warn(problems + summary.flat_dimensions(items, options.by, result["by"]))
     for line in lines:
         say(f"{PROGRAM}: {line}")
@@ -437,7 +438,7 @@ def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
     arms = chosen_arms(evaluation, options, default or list(evaluation.config["arms"]))
     estimate = plan.estimate(evaluation, arms, selected(evaluation, options), options)
     estimate["no_receipt"] = receipt_modes.planned_obstacles(evaluation, options)
-    print(plan.render(estimate, options.format), end="")
+    messages.show(plan.render(estimate, options.format))
     return 0
 
 

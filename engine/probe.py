@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import client
 import evaluation as evaluations
 import generate
+import messages
 import modes
 import refusals
 import rows
@@ -280,7 +281,7 @@ def main_probe(evaluation: evaluations.Evaluation, options: Any) -> int:
         data[arm.name] = as_data(arm.settings, found, chosen)
         code = max(code, 0 if chosen else 3 if found[-1].state == "unreachable" else 1)
         if options.format != "json":
-            print("\n".join(lines_of(arm.name, arm.settings, found, chosen)), flush=True)
+            messages.show("\n".join(lines_of(arm.name, arm.settings, found, chosen)) + "\n")
     if options.format == "json":
         print(json.dumps(data, indent=2, ensure_ascii=False))
     return code

@@ -17,6 +17,7 @@ import diff as differing
 import evaluation as evaluations
 import foreign
 import gates
+import messages
 import pinned
 import published
 import receipt as receipts
@@ -49,7 +50,7 @@ def main_receipt(evaluation: evaluations.Evaluation, options: Any) -> int:
 
 
 def note(text: str) -> None:
-    print(f"run_eval: warning: {text}", file=sys.stderr)
+    messages.say(f"run_eval: warning: {text}")
 
 
 def main_merge(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -97,9 +98,10 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     if options.format == "json":
         print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
-        print(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)), end="")
-    code = gate_code(state.fresh, wanted)  # after the checks are shown: a gate on a result that fails them is no news
-    return 1 if any(check.status == verifying.FAIL for check in checks) else code
+        messages.show(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)))
+    if any(check.status == verifying.FAIL for check in checks):
+        return 1
+    return gate_code(state.fresh, wanted)
 
 
 def gate_code(result: dict[str, Any] | None, wanted: list[gates.Gate]) -> int:
@@ -107,11 +109,12 @@ def gate_code(result: dict[str, Any] | None, wanted: list[gates.Gate]) -> int:
     if not wanted:
         return 0
     if result is None or "level" not in result.get("bootstrap", {}):
-        print("run_eval: error: --gate: no result with intervals could be recomputed here", file=sys.stderr)
+        messages.say("run_eval: error: --gate: expected a result to recompute, got none with intervals here")
         return 3
     gates.refuse_unknown_judges(wanted, list(result["arms"]))
     code, lines = gates.check(result, wanted)
-    print("\n".join(f"run_eval: {line}" for line in lines), file=sys.stderr)
+    for line in lines:
+        messages.say(f"run_eval: {line}")
     return code
 
 
@@ -139,7 +142,7 @@ def main_diff(evaluation: evaluations.Evaluation, options: Any) -> int:
         for text, (recipe, check) in zip(options.diff, options.readers)
     ]
     result = differing.compare(sides[0], sides[1], options.arms.split(",") if options.arms else None)
-    print(differing.render(result, options.format), end="")
+    messages.show(differing.render(result, options.format))
     return 0
 
 

@@ -71,7 +71,14 @@ def columns(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
 def markdown(head: Sequence[str], body: Iterable[Sequence[str]]) -> list[str]:
     """The same as a markdown table; bars in a cell are escaped."""
     table = [head, ["---"] * len(head), *body]
-    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in table]
+    return ["| " + " | ".join(markdown_cell(cell) for cell in row) + " |" for row in table]
+
+
+def markdown_cell(text: str) -> str:
+    """A cell in which a name from a file is no markup: bars escaped, angle brackets as entities, one line."""
+    for sign, written in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ("|", "\\|"), ("\n", " ")):
+        text = text.replace(sign, written)
+    return text
 
 
 Section = tuple[str, Sequence[str], Sequence[Sequence[str]], list[str]]  # title, head, body, notes below
