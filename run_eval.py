@@ -53,7 +53,31 @@ WITH_RESUME = (
     *("max_usd", "max_requests", "max_minutes"),
 )
 OF_CUSTOM = ("key_env", "price", "api_format", "output_mode", "strict", "omit", "rename", "extra_body")
-OF_RESULT = ("by", "bootstrap", "seed", "level", "gate", "bca", "disagreements")
+NEW_RUN = ("demo", "plan", "generate", "export_batch")
+PAIRS = (*NEW_RUN, "import_replies")
+ASKING = ("generate", "resume")
+RESULT = ("rescore", "demo")
+# The modes in which a flag has an effect; a flag that is not named here is bound to another flag, or goes with all.
+GOES_WITH = {
+    **dict.fromkeys(("by", "bootstrap", "seed", "level", "bca", "disagreements", "report"), RESULT),
+    "gate": (*RESULT, "verify"),
+    "arms": (*NEW_RUN, "probe", "diff"),
+    **dict.fromkeys(("split", "limit", "shard"), PAIRS),
+    "repeats": NEW_RUN,
+    "calibrate": ("plan",),
+    "rpm": (*ASKING, "plan"),
+    "concurrency": (*ASKING, "demo"),
+    "by_item": (*ASKING, "export_batch"),
+    **dict.fromkeys(("max_usd", "max_minutes"), ASKING),
+    "max_requests": (*ASKING, "export_batch"),
+    **dict.fromkeys(("key_file", "timeout"), (*ASKING, "probe")),
+    "out": (*PAIRS, "prune", "receipt", "merge", "freeze"),
+    "format": (*RESULT, "plan", "verify", "diff", "probe"),
+    **dict.fromkeys(("all", "force"), ("freeze",)),
+    **dict.fromkeys(("pending", "merge_baseline"), ("receipt",)),
+    **dict.fromkeys(("expect", "run_pinned_code"), ("verify",)),
+}
+OF_A_NEW_RUN = ("arms", "split", "limit", "shard", "repeats", "out")  # settled where --run names a run
 
 
 class PinError(Exception):
@@ -163,12 +187,54 @@ def read_config(folder: str) -> tuple[dict[str, Any], bytes]:
     path = os.path.join(folder, "eval.json")
     data = read_bytes(path)
     try:
-        config = json.loads(data)
+        config = json.loads(data, object_pairs_hook=no_duplicates, parse_constant=no_constant)
     except (ValueError, RecursionError) as error:
         raise PinError(f"{path}: not JSON: {error}") from None
     if not isinstance(config, dict):
         raise PinError(f"{path}: expected a JSON object, got {type(config).__name__}")
+    problems = name_problems(config)
+    if problems:
+        raise PinError("\n".join(f"{path}: {line}" for line in problems))
     return config, data
+
+
+def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of eval.json, which names each key once (evidence.py, not verified yet, does the same for rows)."""
+    found: dict[str, Any] = {}
+    for key, value in pairs:
+        if key in found:
+            raise ValueError(f"key {key!a} stands twice")
+        found[key] = value
+    return found
+
+
+def no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not JSON")
+
+
+def name_problems(config: dict[str, Any]) -> list[str]:
+    """Names of further inputs and of `files` under which a run could not keep a file beside the toolkit's own.
+
+    A run writes each input under its name, so that a name must be that of a file and of none of ours.
+    """
+    import re
+
+    own = {"eval.json", "engine", *PINS, *engine_files()}
+    lines = []
+    for field, reserved in (("inputs_sha256", {*own, "tables.py"}), ("files", own - {"tables.py"})):
+        names = config.get(field)
+        if names is None:
+            continue
+        if not isinstance(names, dict) or not all(isinstance(value, str) and value for value in names.values()):
+            lines.append(f"field '{field}': expected an object of texts, got {ascii(names)[:60]}")
+            continue
+        for name in names:
+            if not re.fullmatch(r"\w([\w .+@-]{0,98}\w)?", name) or ".." in name or name.lower() in reserved:
+                lines.append(
+                    f"field '{field}': expected plain file names, none of the toolkit's, got {ascii(name)[:60]}"
+                )
+        lines += [f"field '{field}.{name}': expected a path, got U+0000 in it" for name in names if "\0" in names[name]]
+    return lines
 
 
 def pin_problems(inputs: dict[str, tuple[str, bytes, Any]], config: dict[str, Any]) -> list[str]:
@@ -365,7 +431,7 @@ def add_selection(group: Any) -> None:
     group.add_argument("--arms", metavar="A,B", help="judges by name from eval.json, or custom")
     group.add_argument("--split", choices=("dev", "test"), help="(default: test)")
     group.add_argument("--limit", type=whole, metavar="N", help="the first N pairs of the split")
-    group.add_argument("--repeats", type=whole, metavar="N", help="full passes (default: as frozen)")
+    group.add_argument("--repeats", type=to_thousand, metavar="N", help="full passes (default: as frozen)")
     group.add_argument("--calibrate", metavar="RUN", help="with --plan: token counts as measured in an earlier run")
     group.add_argument(
         "--arm-label", metavar="NAME", help="what the judge of --import-replies or --arms custom is called (custom)"
@@ -392,7 +458,7 @@ def add_custom_arm(group: Any) -> None:
 
 def add_limits(group: Any) -> None:
     group.add_argument("--rpm", type=positive, metavar="X", help="requests a minute and arm, start to start")
-    group.add_argument("--concurrency", type=workers, metavar="N", help="requests in flight per arm")
+    group.add_argument("--concurrency", type=to_thousand, metavar="N", help="requests in flight per arm")
     group.add_argument(
         "--by-item", action="store_true", help="send an item's repeats one after the other (prompt caches)"
     )
@@ -408,7 +474,9 @@ def add_output(group: Any) -> None:
     text = "where runs are written (default: ./runs); with --receipt: its folder (default: RUN/receipt)"
     group.add_argument("--out", metavar="DIR", default=RUNS, help=text)
     group.add_argument("--by", metavar="A,B", help="item fields to break the result down by, e.g. category,fault")
-    group.add_argument("--bootstrap", type=whole, metavar="N", help="resamples of the intervals (default: as frozen)")
+    group.add_argument(
+        "--bootstrap", type=resamples, metavar="N", help="resamples of the intervals (default: as frozen)"
+    )
     group.add_argument("--seed", type=int, metavar="N", help="of the resampling (default: as frozen)")
     group.add_argument("--level", type=percent, metavar="P", help="of the intervals, e.g. 90 (default: as frozen)")
     group.add_argument("--gate", metavar="G", action="append", help=GATE_HELP)
@@ -457,8 +525,12 @@ def whole(text: str) -> Any:
     return in_range(text, int, lambda value: value >= 1, "a whole number from 1")
 
 
-def workers(text: str) -> Any:
+def to_thousand(text: str) -> Any:
     return in_range(text, int, lambda value: 1 <= value <= 1000, "a whole number from 1 to 1000")
+
+
+def resamples(text: str) -> Any:
+    return in_range(text, int, lambda value: 1 <= value <= 1_000_000, "a whole number from 1 to 1000000")
 
 
 def positive(text: str) -> Any:
@@ -484,9 +556,13 @@ def check_flags(parser: Any, options: Any) -> None:
     idle = [name for name in names if name not in WITH_RESUME]
     if options.resume and idle:
         parser.error(f"{flags(idle)}: no effect with --resume, which asks what the run was started with")
-    idle = [name for name in names if name in OF_RESULT]
-    if idle and not (options.rescore or options.demo):
-        parser.error(f"{flags(idle)}: only with --rescore RUN or --demo, which show a result")
+    mode = next(name for name in MODES if name in names)
+    for name in names:
+        if mode not in GOES_WITH.get(name, MODES):
+            parser.error(f"{flags([name])}: no effect with {flags([mode])}; only with {flags(list(GOES_WITH[name]))}")
+    idle = [name for name in names if name in OF_A_NEW_RUN and not (name == "arms" and options.export_batch)]
+    if options.run and idle:
+        parser.error(f"{flags(idle)}: no effect with --run, whose run has settled it")
     custom = options.arms is not None and "custom" in options.arms.split(",")
     idle = [name for name in names if name in OF_CUSTOM and not (name == "output_mode" and options.import_replies)]
     if idle and not (custom or options.resume):
@@ -518,14 +594,6 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("--import-replies FILE needs --arm-label NAME, what the recorded judge is called")
     if options.arm_label is not None and not (options.import_replies or custom):
         parser.error("--arm-label goes with --import-replies FILE or --arms custom")
-    if options.report and not (options.rescore or options.demo):
-        parser.error("--report goes with --rescore RUN (--demo writes the page always)")
-    if options.all and not options.freeze:
-        parser.error("--all goes with --freeze")
-    if (options.pending or options.merge_baseline) and not options.receipt:
-        parser.error("--pending and --merge-baseline go with --receipt")
-    if (options.expect or options.run_pinned_code) and not options.verify:
-        parser.error("--expect and --run-pinned-code go with --verify")
 
 
 # === Main ===

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,12 +17,16 @@ import evidence
 
 # === Constants ===
 
-SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+SLUG = evidence.SLUG
 LABEL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+@-]{0,59}")
 ORDERS = ("original", "swapped")
 AGGREGATIONS = ("majority_label", "median")
 DECISIONS = ("both", "original")
 OUTPUT_MODES = ("tool", "required", "json_schema", "json_object", "text")
+MAX_REPEATS = 1000
+MAX_TOKENS = 10_000_000
+MAX_RESAMPLES = 1_000_000
+MAX_CONCURRENCY = 10_000  # threads of one arm
 # What of an arm decides a request; keys, prices, pace and time limits do not.
 IDENTITY = (
     "control",
@@ -144,35 +148,119 @@ def want(config: dict[str, Any], key: str, kind: type, where: str) -> Any:
     return value
 
 
+def is_number(value: object, low: float, high: float) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and low <= value <= high
+
+
+def is_whole(value: object, low: int, high: int) -> bool:
+    return type(value) is int and low <= value <= high
+
+
+def is_text(value: object) -> bool:
+    return isinstance(value, str) and bool(value.strip()) and "\0" not in value
+
+
+def is_texts(value: object, least: int = 0, most: int = 1000) -> bool:
+    """Whether a value is a list of different texts."""
+    right = isinstance(value, list) and least <= len(value) <= most and all(map(is_text, value))
+    return right and isinstance(value, list) and len(set(value)) == len(value)
+
+
+def is_texts_by_name(value: object) -> bool:
+    return isinstance(value, dict) and all(map(is_text, value.values()))
+
+
+Rule = tuple[str, str, Callable[[Any], bool]]  # field (a.b is b in the object a), what is expected, whether it is that
+TEXT: tuple[str, Callable[[Any], bool]] = ("a non-empty text", is_text)
+# What may be left out of eval.json, and has to be right where it is given.
+OPTIONAL: tuple[Rule, ...] = (
+    ("title", *TEXT),
+    ("unit", *TEXT),
+    ("build_hint", *TEXT),
+    ("seed", "a whole number or a text", lambda value: value is None or type(value) in (int, str)),
+    ("output_mode", f"one of {', '.join(OUTPUT_MODES)}", lambda value: is_text(value) and value in OUTPUT_MODES),
+    ("strict", "true or false", lambda value: type(value) is bool),
+    ("labels", "a list of 2 to 10 different texts", lambda value: is_texts(value, 2, 10)),
+    ("dimensions", "a list of different texts", is_texts),
+    ("default_arms", "a list of different texts", is_texts),
+    ("bootstrap", "an object", lambda value: isinstance(value, dict)),
+    ("bootstrap.resamples", f"1 to {MAX_RESAMPLES}", lambda value: is_whole(value, 1, MAX_RESAMPLES)),
+    ("bootstrap.level", "a number between 0 and 1", lambda value: is_number(value, 1e-6, 1 - 1e-6)),
+    ("planning", "an object", lambda value: isinstance(value, dict)),
+    ("planning.output_tokens", f"a number from 0 to {MAX_TOKENS}", lambda value: is_number(value, 0, MAX_TOKENS)),
+    ("planning.discordant_share", "a number from 0 to 1", lambda value: is_number(value, 0, 1)),
+    ("planning.power", "a number from 0.01 to 0.9999", lambda value: is_number(value, 0.01, 0.9999)),
+    ("files", "an object of paths", is_texts_by_name),
+    ("inputs_sha256", "an object of sha256 texts", is_texts_by_name),
+    ("fixture_source", "an object", lambda value: isinstance(value, dict)),
+)
+# The same for an arm, whatever kind it is.
+OF_ARM: tuple[Rule, ...] = (
+    ("recorded", "true or false", lambda value: type(value) is bool),
+    ("provider_name", *TEXT),
+    ("note", *TEXT),
+    ("weekly_tokens", "a number above 0", lambda value: is_between(value, 1e18)),
+    ("concurrency", f"1 to {MAX_CONCURRENCY}", lambda value: is_whole(value, 1, MAX_CONCURRENCY)),
+)
+
+
+def rule_problems(settings: dict[str, Any], rules: Sequence[Rule], label: Callable[[str], str]) -> list[str]:
+    """One line for each given field that is not what its rule expects. label: a field's place in words."""
+    lines = []
+    for name, expected, is_right in rules:
+        outer, _, inner = name.rpartition(".")
+        owner = settings.get(outer) if outer else settings
+        if isinstance(owner, dict) and inner in owner and not is_right(owner[inner]):
+            lines.append(f"{label(name)}: expected {expected}, got {shortened(owner[inner])}")
+    return lines
+
+
+def shortened(value: Any) -> str:
+    """A value in ASCII on one line, cut: it may hold anything."""
+    text = ascii(value) if not isinstance(value, int) or abs(value) < 1 << 200 else "a number of very many digits"
+    return text if len(text) <= 60 else text[:59] + "…"
+
+
+def optional_problems(config: dict[str, Any], where: str) -> list[str]:
+    """What is wrong with the settings that eval.json may leave out."""
+    return rule_problems(config, OPTIONAL, lambda name: f"{where}: field '{name}'")
+
+
 def check_config(config: dict[str, Any], where: str) -> None:
     """Refuse an eval.json that would fail only after money was spent. Raises: SettingError."""
     slug = want(config, "slug", str, where)
     if not SLUG.fullmatch(slug):
-        raise SettingError(f"{where}: field 'slug': expected lower-case words joined by '-', got {slug!r}")
+        raise SettingError(f"{where}: field 'slug': expected lower-case words joined by '-', got {shortened(slug)}")
     for key in ("prompt", "reasoning_effort"):
         want(config, key, str, where)
-    for key in ("max_tokens", "repeats"):
-        if want(config, key, int, where) < 1:
-            raise SettingError(f"{where}: field '{key}': expected 1 or more, got {config[key]}")
-    if config.get("decision", "original") not in DECISIONS:
-        raise SettingError(f"{where}: field 'decision': expected both or original, got {config['decision']!r}")
-    if want(config, "aggregation", str, where) not in AGGREGATIONS:
-        expected = " or ".join(AGGREGATIONS)
-        raise SettingError(f"{where}: field 'aggregation': expected {expected}, got {config['aggregation']!r}")
-    headline = want(config, "headline", dict, where).get("metric")
+    for key, most in (("max_tokens", MAX_TOKENS), ("repeats", MAX_REPEATS)):
+        if not is_whole(want(config, key, int, where), 1, most):
+            raise SettingError(f"{where}: field '{key}': expected 1 to {most}, got {shortened(config[key])}")
+    refuse_other(config.get("decision", "original"), DECISIONS, f"{where}: field 'decision'")
+    refuse_other(want(config, "aggregation", str, where), AGGREGATIONS, f"{where}: field 'aggregation'")
     metrics = ("kappa", "agreement", "ac1") if config["aggregation"] == "majority_label" else ("mean",)
-    if headline not in metrics:
-        raise SettingError(f"{where}: field 'headline.metric': expected {' or '.join(metrics)}, got {headline!r}")
+    refuse_other(want(config, "headline", dict, where).get("metric"), metrics, f"{where}: field 'headline.metric'")
     if "tool_choice" not in config:
         raise SettingError(f"{where}: field 'tool_choice' is missing (null for a text recipe)")
     for entry in want(config, "secondary", list, where):
         if not isinstance(entry, dict) or not isinstance(entry.get("id"), str):
-            raise SettingError(f"{where}: field 'secondary': expected objects with an id, got {entry!r}")
+            raise SettingError(f"{where}: field 'secondary': expected objects with an id, got {shortened(entry)}")
     check_tool_choice(config["tool_choice"], where)
     check_discount(config, where)
     check_oddities(config.get("known_oddities", {}), where)
+    problems = optional_problems(config, where)
+    if problems:
+        raise SettingError("\n".join(problems))
     for name, settings in want(config, "arms", dict, where).items():
+        if not LABEL.fullmatch(name):
+            raise SettingError(f"{where}: field 'arms': a name: {label_problem(name)}")
         check_arm(name, settings, where)
+
+
+def refuse_other(value: Any, allowed: Sequence[str], where: str) -> None:
+    """Raises: SettingError unless a value is one of a few words."""
+    if value not in list(allowed):
+        raise SettingError(f"{where}: expected {' or '.join(allowed)}, got {shortened(value)}")
 
 
 def check_tool_choice(choice: Any, where: str) -> None:
@@ -182,7 +270,7 @@ def check_tool_choice(choice: Any, where: str) -> None:
     function = choice.get("function") if isinstance(choice, dict) else None
     if not isinstance(function, dict) or choice.get("type") != "function" or not isinstance(function.get("name"), str):
         expected = '{"type": "function", "function": {"name": …}} or null'
-        raise SettingError(f"{where}: field 'tool_choice': expected {expected}, got {choice!r}")
+        raise SettingError(f"{where}: field 'tool_choice': expected {expected}, got {shortened(choice)}")
 
 
 def check_oddities(known: Any, where: str) -> None:
@@ -192,7 +280,9 @@ def check_oddities(known: Any, where: str) -> None:
     for kind, count in known.items():
         if kind not in evidence.ODDITIES or type(count) is not int or count < 0:
             expected = f"{', '.join(evidence.ODDITIES)} with a number from 0"
-            raise SettingError(f"{where}: field 'known_oddities': expected {expected}, got {kind!r}: {count!r}")
+            raise SettingError(
+                f"{where}: field 'known_oddities': expected {expected}, got {kind!a}: {shortened(count)}"
+            )
 
 
 def check_arm(name: str, settings: Any, where: str) -> None:
@@ -203,22 +293,22 @@ def check_arm(name: str, settings: Any, where: str) -> None:
     unknown = sorted(set(settings) - set(ARM_KEYS))
     if unknown:
         raise SettingError(f"{label}: unknown key {unknown[0]!r}; known are {', '.join(ARM_KEYS)}")
+    problems = rule_problems(settings, OF_ARM, lambda key: f"{label}.{key}")
+    if problems:
+        raise SettingError("\n".join(problems))
     if "control" in settings:
-        if settings["control"] not in ("longer", "first", "random"):
-            raise SettingError(f"{label}.control: expected longer, first or random, got {settings['control']!r}")
+        refuse_other(settings["control"], ("longer", "first", "random"), f"{label}.control")
         return
     if settings.get("recorded"):
         return
     for key in ("endpoint", "model"):
         if not isinstance(settings.get(key), str) or not settings[key]:
-            raise SettingError(f"{label}.{key}: expected a non-empty text, got {settings.get(key)!r}")
-    mode = settings.get("output_mode", "tool")
-    if mode not in OUTPUT_MODES:
-        raise SettingError(f"{label}.output_mode: expected one of {', '.join(OUTPUT_MODES)}, got {mode!r}")
+            raise SettingError(f"{label}.{key}: expected a non-empty text, got {shortened(settings.get(key))}")
+    refuse_other(settings.get("output_mode", "tool"), OUTPUT_MODES, f"{label}.output_mode")
     for key in ("rpm", "tpm"):
         value = settings.get(key)
         if value is not None and not is_between(value, 1e9):
-            raise SettingError(f"{label}.{key}: expected a number above 0, got {value!r}")
+            raise SettingError(f"{label}.{key}: expected a number above 0, got {shortened(value)}")
     for key in ("price_usd_per_mtok", "batch_price_usd_per_mtok"):
         check_price(settings.get(key), f"{label}.{key}")
     check_discount(settings, label)
@@ -234,16 +324,16 @@ def check_price(price: Any, where: str) -> None:
     if price is None:
         return
     kinds = set(price) if isinstance(price, dict) else set()
-    numbers = kinds and all(value == 0 or is_between(value, 1e6) for value in price.values())
+    numbers = kinds and all(is_number(value, 0, 1e6) for value in price.values())
     if not numbers or not {"input", "output"} <= kinds <= {"input", "cached", "output"}:
-        raise SettingError(f"{where}: expected {{input, cached, output}} in US dollars, got {price!r}")
+        raise SettingError(f"{where}: expected {{input, cached, output}} in US dollars, got {shortened(price)}")
 
 
 def check_discount(settings: dict[str, Any], where: str) -> None:
     """What a batch costs less, as a share: 0.5 is half price. Raises: SettingError."""
     discount = settings.get("batch_discount")
     if discount is not None and not is_between(discount, 1):
-        raise SettingError(f"{where}.batch_discount: expected a share between 0 and 1, got {discount!r}")
+        raise SettingError(f"{where}.batch_discount: expected a share between 0 and 1, got {shortened(discount)}")
 
 
 # === Oddities of the fixture ===

@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 RUN_FORMAT = "judge-run-v1"
 TOOL_VERSION = "1.0"
+SLUG = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")  # an evaluation's name; it becomes the name of a folder
 SPLITS = ("dev", "test")
 GOLD_LABELS = ("A", "B", "equal")
 ODDITIES = ("empty_answer", "nul", "same_text")  # what row_oddities may find in a row
@@ -585,7 +586,9 @@ def utc_stamp(moment: float) -> str:
 
 
 def new_run(out: str, slug: str, moment: float) -> str:
-    """Make the folder of a new run, named by its UTC start; nothing that exists is touched."""
+    """Make the folder of a new run, named by its UTC start; nothing that exists is touched. Raises: EvidenceError."""
+    if not SLUG.fullmatch(slug):
+        raise EvidenceError(f"{out}: a slug of lower-case words joined by '-' is expected, got {ascii(slug)[:60]}")
     for step in range(1000):
         name = utc_stamp(moment + step / 1_000_000).replace(":", "-").replace(".", "-")
         folder = os.path.join(out, slug, name)
@@ -607,6 +610,9 @@ def read_manifest(folder: str) -> dict[str, Any]:
     manifest = read_object(path)
     if manifest.get("format") != RUN_FORMAT:
         raise EvidenceError(f"{path}: field 'format': expected {RUN_FORMAT!r}, got {manifest.get('format')!r}")
+    slug = manifest.get("slug")
+    if not isinstance(slug, str) or not SLUG.fullmatch(slug):
+        raise EvidenceError(f"{path}: field 'slug': expected lower-case words joined by '-', got {ascii(slug)[:60]}")
     return manifest
 
 

@@ -40,7 +40,7 @@ MAX_KEYS = 5000  # keys of one JSON object
 MAX_NUMBER = 40  # characters of one number
 MAX_REPEATS = 10_000
 MAX_ROWS = 5_000_000
-MAX_RESAMPLES = 1_000_000
+MAX_RESAMPLES = evaluations.MAX_RESAMPLES
 MAX_TEXT = 160  # characters of foreign text in one message
 STAMP = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])T([01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{6}Z")
 HEX = re.compile(r"[0-9a-f]{64}")
@@ -299,6 +299,8 @@ def manifest_problems(manifest: dict[str, Any]) -> list[str]:
         return lines
     if manifest["format"] != evidence.RUN_FORMAT:
         lines.append(f"{where}: field 'format': expected {evidence.RUN_FORMAT}, got {shown(manifest['format'])}")
+    if not evidence.SLUG.fullmatch(manifest["slug"]):
+        lines.append(f"{where}: field 'slug': expected lower-case words joined by '-', got {shown(manifest['slug'])}")
     if manifest["split"] not in evidence.SPLITS:
         lines.append(f"{where}: field 'split': expected dev or test, got {shown(manifest['split'])}")
     if not 1 <= manifest["repeats"] <= MAX_REPEATS:
@@ -338,27 +340,7 @@ def is_number(value: object, low: float, high: float) -> bool:
 
 def config_problems(config: dict[str, Any], where: str) -> list[str]:
     """What in an eval.json would make the figures impossible or endless to work out."""
-    lines = []
-    bootstrap = config.get("bootstrap", {})
-    if not isinstance(bootstrap, dict):
-        return [f"{where}: field 'bootstrap': expected an object, got {shown(bootstrap, 60)}"]
-    resamples, level = bootstrap.get("resamples", 1), bootstrap.get("level", 0.95)
-    if type(resamples) is not int or not 1 <= resamples <= MAX_RESAMPLES:
-        lines.append(f"{where}: field 'bootstrap.resamples': expected 1 to {MAX_RESAMPLES}, got {shown(resamples)}")
-    if not is_number(level, 1e-6, 1 - 1e-6):
-        lines.append(f"{where}: field 'bootstrap.level': expected a number between 0 and 1, got {shown(level)}")
-    if type(config.get("seed", 0)) not in (int, str, type(None)):
-        lines.append(f"{where}: field 'seed': expected a whole number, got {shown(config['seed'], 60)}")
-    labels = config.get("labels", [])
-    if not isinstance(labels, list) or len(labels) > 10:
-        lines.append(f"{where}: field 'labels': expected a short list, got {shown(labels, 60)}")
-    planning = config.get("planning", {})
-    for name, low, high in (("discordant_share", 0, 1), ("power", 0.01, 0.9999)):
-        if not isinstance(planning, dict) or not is_number(planning.get(name, high), low, high):
-            lines.append(f"{where}: field 'planning.{name}': expected a number from {low} to {high}")
-    dimensions = config.get("dimensions", [])
-    if not isinstance(dimensions, list) or not all(isinstance(name, str) for name in dimensions):
-        lines.append(f"{where}: field 'dimensions': expected a list of names, got {shown(dimensions, 60)}")
+    lines = evaluations.optional_problems(config, where)
     for name, settings in config.get("arms", {}).items():
         lines += price_problems(settings, f"{where}: arms.{shown(name)}")
     if not is_number(config.get("batch_discount", 0), 0, 1):

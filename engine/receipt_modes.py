@@ -16,6 +16,7 @@ import commands
 import diff as differing
 import evaluation as evaluations
 import foreign
+import gates
 import messages
 import pinned
 import published
@@ -91,13 +92,30 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
         expected = verifying.parse_expected(options.expect or [])
     except ValueError as error:
         raise evaluations.UsageError(str(error)) from None
+    wanted = [gates.parse_gate(text) for text in options.gate or []]
     state = examined(evidence_folder(options.verify), evaluation, expected, options.run_pinned_code)
     checks = list(state.done.values())
     if options.format == "json":
         print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
         messages.show(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)))
-    return 1 if any(check.status == verifying.FAIL for check in checks) else 0
+    if any(check.status == verifying.FAIL for check in checks):
+        return 1
+    return gate_code(state.fresh, wanted)
+
+
+def gate_code(result: dict[str, Any] | None, wanted: list[gates.Gate]) -> int:
+    """Gates on a result as recomputed, said on stderr; 3 when there is none to check. Raises: GateError."""
+    if not wanted:
+        return 0
+    if result is None or "level" not in result.get("bootstrap", {}):
+        messages.say("run_eval: error: --gate: expected a result to recompute, got none with intervals here")
+        return 3
+    gates.refuse_unknown_judges(wanted, list(result["arms"]))
+    code, lines = gates.check(result, wanted)
+    for line in lines:
+        messages.say(f"run_eval: {line}")
+    return code
 
 
 def figure_lines(result: dict[str, Any] | None) -> list[str]:

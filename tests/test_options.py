@@ -31,6 +31,7 @@ class Refused(unittest.TestCase):
         for flag, value, words in (
             ("--limit", "0", "expected a whole number from 1, got '0'"),
             ("--concurrency", "1001", "expected a whole number from 1 to 1000, got '1001'"),
+            ("--repeats", "1001", "expected a whole number from 1 to 1000, got '1001'"),
             ("--rpm", "nan", "expected a number above 0, got 'nan'"),
             ("--rpm", "fast", "expected a number above 0, got 'fast'"),
             ("--level", "100", "expected a percentage above 0 and below 100, got '100'"),
@@ -62,9 +63,33 @@ class Refused(unittest.TestCase):
         self.assertEqual(("K", 3.0), (options.key_env, options.rpm))
 
     def test_flags_of_a_result_are_refused_where_none_is_shown(self) -> None:
-        for words in (("--by", "category"), ("--gate", "kappa>0"), ("--bootstrap", "9"), ("--disagreements",)):
-            self.refused(f"{words[0]}: only with --rescore RUN or --demo", "--generate", *CUSTOM, *words)
+        for words in (("--by", "category"), ("--bootstrap", "9"), ("--disagreements",), ("--report",)):
+            words_of = f"{words[0]}: no effect with --generate; only with --rescore, --demo"
+            self.refused(words_of, "--generate", *CUSTOM, *words)
         self.assertEqual("category", options_of("--rescore", "RUN", "--by", "category").by)
+
+    def test_a_gate_is_refused_where_it_would_never_fail(self) -> None:
+        gate = ("--gate", "kappa>=0.6")
+        for mode in (("--generate",), ("--plan",), ("--diff", "A", "B"), ("--receipt", "R"), ("--freeze",)):
+            self.refused(f"--gate: no effect with {mode[0]}; only with", *mode, *gate)
+        for mode in (("--rescore", "R"), ("--demo",), ("--verify", "R")):
+            self.assertEqual(["kappa>=0.6"], options_of(*mode, *gate).gate)
+
+    def test_flags_of_another_mode_are_refused(self) -> None:
+        for line in (
+            "--rescore R --arms a", "--rescore R --split dev", "--rescore R --limit 1", "--rescore R --repeats 9",
+            "--rescore R --shard 1/2", "--rescore R --out D", "--prune 0 --format csv", "--merge A B --limit 1",
+            "--generate --format json", "--generate --calibrate R", "--plan --max-usd 1", "--plan --key-file f",
+            "--plan --force", "--demo --pending", "--demo --run-pinned-code", "--rescore R --expect kappa=1",
+            "--verify R --out D", "--diff A B --limit 1", "--plan --all",
+        ):  # fmt: skip
+            mode, flag = line.split(" --")[0].split()[0], "--" + line.rpartition(" --")[2].split()[0]
+            with self.subTest(line):
+                self.refused(f"{flag}: no effect with {mode}; only with", *line.split())
+
+    def test_what_a_run_has_settled_is_refused_beside_it(self) -> None:
+        self.refused("--limit: no effect with --run", "--export-batch", "f", "--run", "R", "--limit", "1")
+        self.assertEqual("a", options_of("--export-batch", "f", "--run", "R", "--arms", "a").arms)
 
     def test_flags_of_a_judge_of_ones_own_are_refused_for_the_others(self) -> None:
         for words in (("--key-env", "K"), ("--price", "1,1,1"), ("--omit", "seed"), ("--output-mode", "text")):
