@@ -49,6 +49,7 @@ MODES = (
 )
 # What --resume takes besides its run: the rest was settled when the run was started.
 WITH_RESUME = (
+    "out",
     *("folder", "resume", "key_env", "key_file", "price", "rpm", "concurrency", "by_item", "timeout", "quiet"),
     *("max_usd", "max_requests", "max_minutes"),
 )
@@ -71,7 +72,6 @@ GOES_WITH = {
     **dict.fromkeys(("max_usd", "max_minutes"), ASKING),
     "max_requests": (*ASKING, "export_batch"),
     **dict.fromkeys(("key_file", "timeout"), (*ASKING, "probe")),
-    "out": (*PAIRS, "prune", "receipt", "merge", "freeze"),
     "format": (*RESULT, "plan", "verify", "diff", "probe"),
     **dict.fromkeys(("all", "force"), ("freeze",)),
     **dict.fromkeys(("pending", "merge_baseline"), ("receipt",)),

@@ -589,8 +589,10 @@ OWN_SEQUENCES = ("\x1b[?1049h", "\x1b[?25l", "\x1b[H", "\x1b[2J", "\x1b[1m", "\x
 def own_terminal() -> None:
     """In the child: a session of its own whose controlling terminal is standard input, so that Ctrl-C reaches it."""
     import fcntl
+    import signal
     import termios
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # where the suite runs in the background it would be ignored
     os.setsid()
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
