@@ -49,7 +49,6 @@ MODES = (
 )
 # What --resume takes besides its run: the rest was settled when the run was started.
 WITH_RESUME = (
-    "out",
     *("folder", "resume", "key_env", "key_file", "price", "rpm", "concurrency", "by_item", "timeout", "quiet"),
     *("max_usd", "max_requests", "max_minutes"),
 )
@@ -64,6 +63,7 @@ GOES_WITH = {
     "gate": (*RESULT, "verify"),
     "arms": (*NEW_RUN, "probe", "diff"),
     **dict.fromkeys(("split", "limit", "shard"), PAIRS),
+    "out": (*PAIRS, "rescore", "prune", "receipt", "merge", "freeze"),  # with --rescore: where the run was made
     "repeats": NEW_RUN,
     "calibrate": ("plan",),
     "rpm": (*ASKING, "plan"),
