@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-POOL = ThreadPoolExecutor(max(1, (os.cpu_count() or 2) - 1))
+POOL = ThreadPoolExecutor(max(2, os.cpu_count() or 2))  # these files wait for servers and terminals half of their time
 RAN = re.compile(r"^Ran (\d+) tests?", re.MULTILINE)
 ENDED = re.compile(r"^(?:OK|FAILED)(?: \((.*)\))?$", re.MULTILINE)
 TIMEOUT_S = 600
