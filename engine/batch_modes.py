@@ -91,7 +91,7 @@ class Intake:
         kept = entry["evidence"]
         if via:
             kept.update(retries=None, attempts_maybe_billed=None, via=via)  # nobody told
-        offset = self.journal.append(evidence.row_bytes(entry), durable=False)
+        offset = self.journal.append(evidence.row_bytes(rows.journal_line(entry)), durable=False)
         run.record(task.number, generate.STATES.index(kept["state"]), offset)
         generate.take_totals(run, kept)
         return str(kept["state"])

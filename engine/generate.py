@@ -143,23 +143,24 @@ def read_journal(path: str, runs: dict[str, ArmRun], places: dict[str, int]) -> 
     """Take up what a journal holds; returns warnings. Raises: JournalError naming the damaged line."""
     doubled = 0
     for number, offset, line in evidence.journal_lines(path):
-        run, index, state = journal_state(line, f"{path}:{number}", runs, places)
+        run, index, kept = journal_reply(line, f"{path}:{number}", runs, places)
         if run.state[index] in (OK, INVALID):
             doubled += 1  # the first complete reply counts, for every reader alike
             continue
-        run.record(index, state, offset)
-        take_totals(run, json.loads(line)["evidence"])
+        run.record(index, STATES.index(kept["state"]), offset)
+        take_totals(run, kept)
     return [f"{path}: {doubled} duplicate replies; the first of each is used"] if doubled else []
 
 
-def journal_state(line: bytes, where: str, runs: dict[str, ArmRun], places: dict[str, int]) -> tuple[ArmRun, int, int]:
-    """The arm, task and state of one journal line. Raises: JournalError."""
+def journal_reply(
+    line: bytes, where: str, runs: dict[str, ArmRun], places: dict[str, int]
+) -> tuple[ArmRun, int, dict[str, Any]]:
+    """The arm, task and evidence of one journal line. Raises: JournalError."""
     try:
-        entry = evidence.parse_json(line, where)
+        entry = rows.entry_of(evidence.parse_json(line, where))
         run = runs[entry["arm"]]
         index = run.index(places[entry["item_id"]], entry["order"], entry["repeat"])
-        state = STATES.index(entry["evidence"]["state"])
-        if not 1 <= entry["repeat"] <= run.repeats or state == MISSING:
+        if not 1 <= entry["repeat"] <= run.repeats or STATES.index(entry["evidence"]["state"]) == MISSING:
             raise ValueError("repeat or state is out of range")
         problems = rows.entry_problems(entry)
     except evidence.EvidenceError as error:
@@ -168,7 +169,7 @@ def journal_state(line: bytes, where: str, runs: dict[str, ArmRun], places: dict
         raise JournalError(f"{where}: not a reply of this run: {type(error).__name__}: {error}") from None
     if problems:
         raise JournalError(f"{where}: {problems[0]}")
-    return run, index, state
+    return run, index, entry["evidence"]
 
 
 def take_totals(run: ArmRun, kept: dict[str, Any]) -> None:
@@ -312,7 +313,7 @@ class Generation:
             self.halt(f"arm {run.arm.name}: {outcome.text}", outcome.hint, outcome.code, run.arm.name)
             return
         entry = self.entry(run, task, item["item_id"], outcome, payload)
-        line, kept = evidence.row_bytes(entry), entry["evidence"]
+        line, kept = evidence.row_bytes(rows.journal_line(entry)), entry["evidence"]
         offset = self.journal.append(line, durable=not run.arm.control)
         with self.lock:
             self.warnings += content_warnings(run, item["item_id"], kept, line)
@@ -420,8 +421,7 @@ def longest_request(evaluation: Any, items: Any, config: dict[str, Any]) -> int:
 
 def entry_at(stream: Any, offset: int) -> dict[str, Any]:
     stream.seek(offset)
-    entry: dict[str, Any] = json.loads(stream.readline())
-    return entry
+    return rows.entry_of(json.loads(stream.readline()))
 
 
 def raw_rows(journal: str, items: Any, runs: dict[str, ArmRun], partial: bool = False) -> Iterator[dict[str, Any]]:

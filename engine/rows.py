@@ -142,6 +142,40 @@ def journal_entry(
     return {"item_id": item_id, "arm": arm, "repeat": repeat, "order": order, "said": argument, "evidence": kept}
 
 
+EVIDENCE_KEYS = (
+    *("state", "code", "repaired", "hint", "id", "model", "provider", "finish_reason", "content", "tool_calls"),
+    *("refusal", "reasoning_content", "usage", "started_at", "latency_ms", "retries", "attempts_maybe_billed"),
+    *("error", "via"),
+)  # in the order in which evidence holds them
+
+
+def journal_line(entry: dict[str, Any]) -> dict[str, Any]:
+    """A journal entry as its line holds it: without what is null or an empty list of repairs.
+
+    A reply is written twice, here and in its raw row; `entry_of` puts back what this leaves out.
+    """
+    kept = {key: value for key, value in entry["evidence"].items() if value is not None}
+    if not kept["repaired"]:
+        del kept["repaired"]
+    if "usage" in kept:
+        kept["usage"] = {kind: count for kind, count in kept["usage"].items() if count is not None}
+    return {**entry, "evidence": kept}
+
+
+def entry_of(line: dict[str, Any]) -> dict[str, Any]:
+    """The journal entry of a line, every part of its evidence in its place; what has no such place stays behind."""
+    kept = line["evidence"]
+    if not isinstance(kept, dict):
+        return line
+    full: dict[str, Any] = {}
+    for key in EVIDENCE_KEYS:
+        if key in kept or key not in OPTIONAL_EVIDENCE:
+            full[key] = kept.get(key, [] if key == "repaired" else None)
+    if isinstance(full["usage"], dict):
+        full["usage"] = {**dict.fromkeys(TOKEN_KINDS), **full["usage"]}
+    return {**line, "evidence": {**full, **kept, "usage": full["usage"]}}
+
+
 # === Raw row ===
 
 
@@ -193,8 +227,6 @@ def raw_row(
 
 
 # === Shape of a raw row ===
-
-BATCH = "batch"  # evidence's `via` of a reply that came as a line of a batch's results; others have no such key
 
 NULL = type(None)
 ANY = (str, int, float, bool, dict, list, NULL)

@@ -85,6 +85,47 @@ class Evidence(unittest.TestCase):
         self.assertEqual("half \ud83d, \u2028 and \x00", json.loads(line)["evidence"]["content"])
 
 
+class JournalLine(unittest.TestCase):
+    """A line leaves out what says nothing, and the entry read from it is the one that was written, key for key."""
+
+    def entry(self, **changes: Any) -> dict[str, Any]:
+        found: dict[str, Any] = rows.journal_entry("i", "judge", 1, "original", VERDICT, {**kept(), **changes})
+        return found
+
+    def read_again(self, entry: dict[str, Any]) -> Any:
+        return rows.entry_of(json.loads(evidence.row_bytes(rows.journal_line(entry))))
+
+    def test_every_part_comes_back_in_its_place(self) -> None:
+        thoughts = dict(list(kept().items())[:11] + [("reasoning_content", "hm")] + list(kept().items())[11:])
+        failed = {"state": "failed", "code": "timeout", "tool_calls": None, "usage": None, "id": None, "model": None}
+        for changes in (
+            {},
+            failed,
+            {"repaired": ["fence"], "tool_calls": [], "content": [], "retries": 0},
+            {"usage": {"input": 0, "output": None, "cached": None, "reasoning": None}},
+            {"retries": None, "attempts_maybe_billed": None, "via": "batch"},
+        ):
+            with self.subTest(changes=changes):
+                entry = self.entry(**changes)
+                self.assertEqual(evidence.row_bytes(entry), evidence.row_bytes(self.read_again(entry)))
+        entry = {**self.entry(), "evidence": thoughts}
+        self.assertEqual(evidence.row_bytes(entry), evidence.row_bytes(self.read_again(entry)))
+
+    def test_a_line_with_every_part_written_out_reads_the_same(self) -> None:
+        entry = self.entry(usage=None)
+        self.assertEqual(evidence.row_bytes(entry), evidence.row_bytes(rows.entry_of(entry)))
+
+    def test_what_says_nothing_is_not_written(self) -> None:
+        line = rows.journal_line(self.entry(usage={"input": 3, "output": None, "cached": None, "reasoning": None}))
+        self.assertEqual({"input": 3}, line["evidence"]["usage"])
+        self.assertNotIn("refusal", line["evidence"])
+        self.assertNotIn("repaired", line["evidence"])
+
+    def test_an_unknown_part_stays_for_the_check_of_its_shape(self) -> None:
+        found = rows.entry_of({**self.entry(), "evidence": {**kept(), "more": 1}})
+        self.assertEqual(["evidence: field 'more' is unknown"], rows.entry_problems(found))
+
+
 class RawRow(unittest.TestCase):
     def test_the_keys_are_the_published_ones_in_order_with_replies_behind(self) -> None:
         expected = (
