@@ -278,7 +278,8 @@ def build_parser() -> Any:
 
 def main(argv: list[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+        if stream is not None:  # a process may be started with closed ones
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
     options = build_parser().parse_args(argv)
     fixture = options.fixture or os.path.join(os.path.dirname(os.path.abspath(__file__)), "fixture.jsonl")
     raw = options.raw or os.path.basename(options.file).startswith("raw.")
@@ -288,7 +289,16 @@ def main(argv: list[str] | None = None) -> int:
     except CheckError as error:
         print(f"check: error: {error}", file=sys.stderr)
         return 3
-    show(report, options.file, raw, options.disagreements)
+    try:
+        show(report, options.file, raw, options.disagreements)
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:  # the reader went away, or the disk is full
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 141
+        print(f"check: error: stdout: {error.strerror or error}", file=sys.stderr)
+        return 3
     return 1 if report.n_problems else 0
 
 

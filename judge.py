@@ -301,24 +301,16 @@ def check_options(parser: Any, options: Any) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    room("messages").open_streams()
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    messages = room("messages")
+    messages.open_streams()
     given = sys.argv[1:] if argv is None else argv
     parser = build_parser(given[0] if given else None)
     options = parser.parse_args(given)
     check_options(parser, options)
     room("recipe")
     name, function = MAIN[options.command]
-    try:
-        code: int = getattr(room(name), function)(options)
-        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
-        return code
-    except BrokenPipeError:  # the reader went away: what is left to say goes nowhere
-        import os
-
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 141
+    code: int = messages.ending(PROGRAM, getattr(room(name), function), options)
+    return code
 
 
 if __name__ == "__main__":

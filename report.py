@@ -184,13 +184,20 @@ def report_error(text: str) -> None:
 
 
 def main(argv: list[str] | None = None) -> int:
-    load_room("messages").open_streams()
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
+    messages = load_room("messages")
+    messages.open_streams()
     options = build_parser().parse_args(argv)
+    code: int = messages.ending(PROGRAM, guarded, options)
+    return code
+
+
+def guarded(options: Any) -> int:
+    """`run` with every foreseen problem as a message; what is wrong with stdout is left to the caller."""
     try:
         return run(options)
     except OSError as error:
+        if error.filename is None:
+            raise
         report_error(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
         return 3
     except Exception as error:

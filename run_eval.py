@@ -108,7 +108,11 @@ def home() -> str:
 
 
 def read_bytes(path: str, hint: str | None = None) -> bytes:
-    """A file's bytes. Raises: PinError when it cannot be read."""
+    """A file's bytes. Raises: PinError when it cannot be read, or is a pipe that would be waited for."""
+    import os
+
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise PinError(f"{path}: expected a regular file")
     try:
         with open(path, "rb") as stream:
             return stream.read()
@@ -582,7 +586,7 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("--base-url and --model need --arms custom")
     if options.shard:
         index, _, count = options.shard.partition("/")
-        if not (index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
+        if not ((index + count).isascii() and index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)):
             parser.error(f"--shard: expected I/N with 1 <= I <= N, got {options.shard!r}")
     if options.import_batch and not options.run:
         parser.error("--import-batch needs --run RUN, the run that --export-batch made or was given")
@@ -599,12 +603,29 @@ def check_options(parser: Any, options: Any) -> None:
 # === Main ===
 
 
-def after_broken_pipe() -> int:
-    """The reader went away: what is left to say goes nowhere, so that Python has nothing to complain of at its end."""
+def open_streams() -> None:
+    """UTF-8 on stdout and stderr; a process that was started with a closed one gets an empty one in its place."""
+    import os
+
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+
+
+def close_stdout(problem: OSError) -> int:
+    """What is left to print goes nowhere, so that Python has nothing to complain of at its end; the exit code.
+
+    A reader that went away (141) is no error; a full disk is one (3).
+    """
     import os
 
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return 141
+    if isinstance(problem, BrokenPipeError):
+        return 141
+    report_error(f"stdout: {problem.strerror or problem}")
+    return 3
 
 
 def report_error(text: str) -> None:
@@ -747,23 +768,25 @@ def incomplete_runs(out: str, slug: str) -> list[str]:
 
 
 def main(argv: list[str] | None = None) -> int:
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="backslashreplace")  # type: ignore[union-attr]
+    open_streams()
     parser = build_parser()
     options = parser.parse_args(argv)
     check_options(parser, options)
     try:
         code = run(options)
-        sys.stdout.flush()  # what is only written at the very end would meet a closed pipe outside of this try
-        return code
     except PinError as error:
         report_error(str(error))
-        return 1
+        code = 1
     except KeyboardInterrupt:
         report_error("interrupted")
-        return 130
-    except BrokenPipeError:
-        return after_broken_pipe()
+        code = 130
+    except BrokenPipeError as problem:
+        return close_stdout(problem)
+    try:
+        sys.stdout.flush()
+    except OSError as problem:
+        return close_stdout(problem)
+    return code
 
 
 if __name__ == "__main__":

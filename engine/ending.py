@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any
 
 import commands
+import evidence
 import generate
 import messages
 
@@ -46,7 +47,7 @@ def failures(journal: str, runs: dict[str, generate.ArmRun]) -> tuple[Counter[st
     last = (-1, "")
     if not os.path.exists(journal):
         return counts, ""
-    with open(journal, "rb") as stream:
+    with evidence.open_file(journal) as stream:
         for run in runs.values():
             for state, offset in zip(run.state, run.offsets):
                 if state != generate.FAILED or offset < 0:

@@ -8,18 +8,20 @@ header, so that equal rows give equal bytes on every Python version. Loads nothi
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
 import re
+import stat
 import struct
 import sys
 import threading
 import time
 import zlib
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, NamedTuple, TypeVar
 
 # === Constants ===
 
@@ -34,10 +36,14 @@ QUICK_LEVEL = 1  # for what can be made again from the raw rows at any time
 BLOCK = 1 << 18  # bytes handed to the compressor and the hash at a time
 GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, unknown system: the same everywhere
 MAX_LISTED = 20  # problems of one file shown at once
+MAX_BLANK = 10_000  # blank lines of one file; more are no file of rows but a trap for its reader
 MAX_LINE = 64 * 1024 * 1024  # bytes of one row; a longer one is no row of ours
 SHA256_TEXT = re.compile(r"\b[0-9a-f]{64}\b")
 LEFTOVER = re.compile(r"(manifest\.json|(raw|scored)\.jsonl\.gz|summary\.json)\.tmp\.\d+")
 EMPTY_MARKS = {0: "U+0000"}  # characters that servers tend to cut a text at
+
+
+Row = TypeVar("Row")
 
 
 class EvidenceError(Exception):
@@ -55,10 +61,19 @@ def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
 
 
+def open_file(path: str) -> BinaryIO:
+    """A regular file open for reading; a pipe or device in its place is refused, not waited for. Raises: OSError."""
+    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "expected a regular file", path)
+    return os.fdopen(descriptor, "rb")
+
+
 def sha256_file(path: str) -> str:
-    """The sha256 of a file's bytes, read in pieces."""
+    """The sha256 of a file's bytes, read in pieces. Raises: OSError."""
     digest = hashlib.sha256()
-    with open(path, "rb") as stream:
+    with open_file(path) as stream:
         for piece in iter(lambda: stream.read(1 << 20), b""):
             digest.update(piece)
     return digest.hexdigest()
@@ -124,7 +139,7 @@ def parse_json(data: bytes, where: str) -> Any:
 def read_object(path: str) -> dict[str, Any]:
     """The JSON object that a file holds. Raises: EvidenceError."""
     try:
-        with open(path, "rb") as stream:
+        with open_file(path) as stream:
             data = stream.read(MAX_LINE)
     except OSError as error:
         raise EvidenceError(f"{path}: cannot be read: {error.strerror}") from None
@@ -210,16 +225,20 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Numbered non-blank lines, split on line feed only. Raises: EvidenceError for a damaged or unreadable file."""
     import gzip
 
-    opener: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
+    blank = 0
     try:
-        with opener(path, "rb") as stream:
+        with gzip.open(open_file(path), "rb") if path.endswith(".gz") else open(path, "rb") as stream:
             for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE + 1), b""), 1):
                 if len(line) > MAX_LINE:
                     raise EvidenceError(f"{path}:{number}: line is longer than {MAX_LINE} bytes")
                 if line.strip():
                     yield number, line
+                    continue
+                blank += 1
+                if blank > MAX_BLANK:
+                    raise EvidenceError(f"{path}:{number}: more than {MAX_BLANK} lines are blank")
     except (OSError, EOFError, zlib.error) as error:
-        raise EvidenceError(f"{path}: cannot be read: {error}") from None
+        raise EvidenceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 
 def read_rows(path: str) -> Iterator[dict[str, Any]]:
@@ -228,6 +247,14 @@ def read_rows(path: str) -> Iterator[dict[str, Any]]:
         row = parse_json(line, f"{path}:{number}")
         if not isinstance(row, dict):
             raise EvidenceError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
+        yield row
+
+
+def at_most(rows: Iterable[Row], most: int, path: str) -> Iterator[Row]:
+    """The rows of a file that can hold no more than `most`. Raises: EvidenceError at the first that is too many."""
+    for number, row in enumerate(rows, 1):
+        if number > most:
+            raise EvidenceError(f"{path}: expected at most {most} rows, got more")
         yield row
 
 
@@ -532,7 +559,7 @@ class Journal:
 
 def journal_lines(path: str) -> Iterator[tuple[int, int, bytes]]:
     """(line number, offset, line) of every complete line of a journal."""
-    with open(path, "rb") as stream:
+    with open_file(path) as stream:
         offset = 0
         for number, line in enumerate(stream, 1):
             if line.endswith(b"\n"):

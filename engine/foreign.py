@@ -313,6 +313,15 @@ def manifest_problems(manifest: dict[str, Any]) -> list[str]:
     return lines + arm_problems(manifest, where)
 
 
+def checked_manifest(folder: str) -> dict[str, Any]:
+    """The manifest of a run, every field of it usable. Raises: EvidenceError naming file and field."""
+    manifest = evidence.read_manifest(folder)
+    problems = manifest_problems(manifest)
+    if problems:
+        raise evidence.EvidenceError("\n".join(os.path.join(folder, line) for line in problems))
+    return manifest
+
+
 def arm_problems(manifest: dict[str, Any], where: str) -> list[str]:
     """What is wrong with the arms a manifest names."""
     arms = manifest["arms"]

@@ -427,7 +427,7 @@ def entry_at(stream: Any, offset: int) -> dict[str, Any]:
 def raw_rows(journal: str, items: Any, runs: dict[str, ArmRun], partial: bool = False) -> Iterator[dict[str, Any]]:
     """Rows in canonical order: repeat, item, arm. partial: leave out rows of which an order is missing."""
     repeats = max(run.repeats for run in runs.values())
-    with open(journal, "rb") as stream:
+    with evidence.open_file(journal) as stream:
         for repeat in range(1, repeats + 1):
             for place, item_id in enumerate(items.ids):
                 for name, run in runs.items():

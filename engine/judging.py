@@ -368,7 +368,7 @@ def verdicts(job: Job, run: generate.ArmRun) -> dict[str, dict[str, dict[str, An
     if not os.path.exists(job.journal):
         return found
     mode = run.config["output_mode"]
-    with open(job.journal, "rb") as stream:
+    with evidence.open_file(job.journal) as stream:
         for index, offset in enumerate(run.offsets):
             if offset >= 0:
                 task = run.task(index)

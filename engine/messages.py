@@ -27,10 +27,31 @@ WRITTEN_OUT = {code: f"<U+{code:04X}>" for code in DRAWING}
 
 
 def open_streams() -> None:
-    """Give a process that was started with a closed stdin, stdout or stderr an empty one in its place."""
+    """UTF-8 on stdout and stderr; a process that was started with a closed one gets an empty one in its place."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 (open until the end)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")  # type: ignore[union-attr]
+
+
+def ending(program: str, function: Callable[[Any], int], options: Any) -> int:
+    """The exit code of function(options), once all it printed is out: 141 when the reader went away, 3 for a full disk.
+
+    What is left to print then goes nowhere, so that Python has nothing to complain of at its own end.
+    """
+    try:
+        code = function(options)
+        sys.stdout.flush()
+        return code
+    except OSError as problem:
+        if problem.filename is not None:
+            raise
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(problem, BrokenPipeError):
+            return 141
+        say(f"{program}: error: stdout: {problem.strerror or problem}")
+        return 3
 
 
 def plain(text: str) -> str:

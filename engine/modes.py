@@ -20,6 +20,7 @@ import commands
 import ending
 import evaluation as evaluations
 import evidence
+import foreign
 import gates
 import generate
 import imported
@@ -272,7 +273,7 @@ def run_items(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> e
 
 def own_manifest(evaluation: evaluations.Evaluation, folder: str, mode: str) -> dict[str, Any]:
     """The manifest of a run of this very evaluation. Raises: SettingError with the command that names the right one."""
-    manifest = evidence.read_manifest(folder)
+    manifest = foreign.checked_manifest(folder)
     if manifest["slug"] != evaluation.slug:
         text = f"{folder}: is a run of {manifest['slug']!r}, not of {evaluation.slug!r}"
         hint = f"name the folder of {manifest['slug']!r}: {commands.command_for(folder, mode)}"

@@ -84,10 +84,12 @@ def read_source(folder: str) -> Source:
         text = f"{os.path.join(folder, 'summary.json')}: field {missing[0]!r} is missing: an earlier version wrote it"
         raise evidence.EvidenceError(f"{text}\nhint: {hint}")
     fixture = needed(folder, "inputs/fixture.jsonl", "a run holds a copy of its fixture; this folder is not whole")
-    with open(fixture, "rb") as stream:
+    with evidence.open_file(fixture) as stream:
         items, _ = evidence.load_items(stream.read(), fixture)
     chosen = evidence.select(items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
-    rows = list(evidence.read_rows(needed(folder, "scored.jsonl.gz", hint)))
+    scored = needed(folder, "scored.jsonl.gz", hint)
+    most = len(chosen) * len(manifest["arms"]) * manifest["repeats"]
+    rows = list(evidence.at_most(evidence.read_rows(scored), most, scored))
     path = short_path(folder)
     checks = checks_of(folder, manifest, summary)
     again = commands.command_anywhere(manifest["slug"], "--verify", path)

@@ -19,6 +19,7 @@ from typing import Any
 
 import agreement
 import evidence
+import foreign
 import generate
 import rows
 
@@ -80,7 +81,13 @@ def cached_tokenizer(environment: dict[str, str]) -> Callable[[str], int] | None
 def measured_usage(folder: str) -> dict[str, tuple[float, float]]:
     """arm -> mean (input, output) tokens a request in an earlier run, for --calibrate."""
     sums: dict[str, list[float]] = {}
-    for row in evidence.read_rows(os.path.join(folder, "raw.jsonl.gz")):
+    path = os.path.join(folder, "raw.jsonl.gz")
+    manifest = foreign.checked_manifest(folder)
+    most = manifest["items"] * len(manifest["arms"]) * manifest["repeats"]
+    for number, row in enumerate(evidence.at_most(evidence.read_rows(path), most, path), 1):
+        problems = rows.row_problems(row, rows.orders_of(row))
+        if problems:
+            raise evidence.EvidenceError(f"{path}:{number}: {problems[0]}")
         for kept in row["replies"].values():
             usage = kept.get("usage") or {}
             if usage.get("input") is not None and usage.get("output") is not None:

@@ -25,7 +25,8 @@ def raw_source(
     """(raw row, its line) of a run, from its raw file, or from the journal of one that is not complete."""
     path = os.path.join(folder, "raw.jsonl.gz")
     if manifest["status"] == "complete":
-        return evidence.read_own_rows(path)
+        most = len(items) * len(arms) * manifest["repeats"]
+        return evidence.at_most(evidence.read_own_rows(path), most, path)
     runs = generate.arm_runs(arms, evaluation.config, len(items), manifest["repeats"])
     journal = os.path.join(folder, "journal.jsonl")
     if not os.path.exists(journal):
@@ -43,6 +44,14 @@ def check_raw(folder: str, manifest: dict[str, Any]) -> list[str]:
     got = evidence.sha256_file(path)
     expected = manifest.get("raw_sha256")
     return [] if got == expected else [f"{path}: sha256 expected {expected}, got {got}"]
+
+
+def missing_rows(manifest: dict[str, Any], tables: dict[str, verdicts.ArmTable]) -> list[str]:
+    """One line for every judge of a complete run whose rows are not all there."""
+    if manifest["status"] != "complete":
+        return []
+    counts = {name: table.choices["original"].count(verdicts.MISSING) for name, table in tables.items()}
+    return [f"raw.jsonl.gz: {name}: {count} rows are missing" for name, count in counts.items() if count]
 
 
 def result_of(
@@ -76,6 +85,7 @@ def rescore(
     scored = verdicts.scored_lines(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
     path = os.path.join(folder, "scored.jsonl.gz")
     evidence.write_lines(path, scored, evidence.QUICK_LEVEL)
+    problems += missing_rows(manifest, reader.tables)
     result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
     evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
     return result, problems + reader.problems

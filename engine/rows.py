@@ -292,6 +292,12 @@ def shape_problems(
     return lines
 
 
+def orders_of(row: dict[str, Any]) -> tuple[str, ...]:
+    """The orders in which a row holds replies, whatever the row is."""
+    replies = row.get("replies")
+    return tuple(replies) if isinstance(replies, dict) else ()
+
+
 def row_problems(row: dict[str, Any], orders: tuple[str, ...]) -> list[str]:
     """What is wrong with the shape of one raw row; a row without problems is safe to read for every room."""
     lines = shape_problems(row, ROW_SHAPE, {}, "")

@@ -273,10 +273,14 @@ def scored(
     """(raw row, its line, its fresh scores) in the order read; no scores for a row with a failed reply."""
     item: dict[str, Any] = {}  # the last one used: all arms' rows of one item stand together
     for number, (row, line) in enumerate(raw, 1):
-        fresh = reader.read(row, f"{name}:{number}")
+        try:
+            fresh, failed = reader.read(row, f"{name}:{number}"), row["errors"]
+        except (LookupError, TypeError, AttributeError, ValueError) as error:
+            problems = rows.row_problems(row, rows.orders_of(row)) or [f"{type(error).__name__}: {error}"]
+            raise evidence.EvidenceError(f"{name}:{number}: {problems[0]}") from error
         if fresh is None:
             continue
-        if row["errors"]:
+        if failed:
             yield row, line, {}
             continue
         if item.get("item_id") != row["item_id"]:

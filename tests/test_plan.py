@@ -6,10 +6,10 @@ import io
 import json
 import tempfile
 import unittest
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import receipt_folders
 import runner
 from rooms import ROOT, room
 
@@ -76,11 +76,19 @@ class Estimate(unittest.TestCase):
         self.assertAlmostEqual(expected / 0.5, found["kappa"], 3)  # half of the gold labels are A, half are B
 
     def test_measured_token_counts_replace_the_estimate(self) -> None:
-        usage = [{"input": 100, "output": 20}, {"input": 300, "output": 40}, {"input": None, "output": 9}, None]
-        rows = [{"arm": "one", "replies": {"original": {"usage": each}}} for each in usage]
-        with tempfile.TemporaryDirectory() as folder:
-            evidence.write_rows(str(Path(folder, "raw.jsonl.gz")), rows)
-            arm = planned({"one": ARM}, calibrate=folder)["arms"]["one"]
+        known: list[dict[str, int | None]] = [
+            {"input": 100, "output": 20},
+            {"input": 300, "output": 40},
+            {"input": None, "output": 9},
+        ]
+        usages = [*({**dict.fromkeys(("cached", "reasoning")), **each} for each in known), None]
+        with tempfile.TemporaryDirectory() as top:
+            folder = receipt_folders.write_run(f"{top}/run", receipt_folders.small_evaluation(), ("pareto",))
+            rows = receipt_folders.read_rows(folder)[:2]
+            for kept, usage in zip([kept for row in rows for kept in row["replies"].values()], usages):
+                kept["usage"] = usage
+            receipt_folders.write_rows(folder, rows)
+            arm = planned({"pareto": ARM}, calibrate=folder)["arms"]["pareto"]
         self.assertEqual((200 * 120, 30 * 120), (arm["input_tokens"], arm["output_tokens"]))
         self.assertIn("--calibrate", arm["output_basis"])
 
