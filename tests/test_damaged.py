@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import runner
+from parallel import beside
 from rooms import ROOT
 
 FIFOS = hasattr(os, "mkfifo")
@@ -192,6 +193,9 @@ class BrokenStdout(unittest.TestCase):
                     )
                     self.assertEqual(0, found.returncode, found.stdout)
                     self.assertNotIn("Traceback", found.stdout)
+
+
+load_tests = beside("test_damaged")
 
 
 if __name__ == "__main__":
