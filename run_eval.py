@@ -338,13 +338,13 @@ def refuse_broken(folder: str) -> None:
     import os
 
     config, _ = read_config(folder)
-    places = {name: os.path.join(home(), "engine", f"{name}.py") for name in ("evidence", "evaluation")}
-    evidence, evaluations = (load(path, name) for name, path in places.items())
+    places = {name: os.path.join(home(), "engine", f"{name}.py") for name in ("evidence", "fixtures", "evaluation")}
+    evidence, fixtures, evaluations = (load(path, name) for name, path in places.items())
     try:
         evaluations.check_config(config, os.path.join(folder, "eval.json"))
         for plain, (path, data, _) in read_inputs(folder, config, skip_unbuilt=True).items():
             if plain == "fixture.jsonl":
-                evidence.load_items(data, path)
+                fixtures.load_items(data, path)
             elif plain.endswith(".py") and not plain.startswith("engine/"):
                 compile(data, path, "exec")
     except (evidence.EvidenceError, evaluations.SettingError) as error:

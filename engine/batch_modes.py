@@ -20,6 +20,7 @@ import commands
 import controls
 import evaluation as evaluations
 import evidence
+import fixtures
 import generate
 import modes
 import providers
@@ -57,7 +58,7 @@ def new_run(evaluation: evaluations.Evaluation, options: Any) -> tuple[str, dict
     return folder, manifest
 
 
-def check_payloads(evaluation: evaluations.Evaluation, arms: list[evaluations.Arm], items: evidence.Items) -> None:
+def check_payloads(evaluation: evaluations.Evaluation, arms: list[evaluations.Arm], items: fixtures.Items) -> None:
     """Refuse an arm whose dialect has no word for what the recipe asks. Raises: SettingError."""
     for arm in arms:
         payload = evaluation.recipe.request(items[0], arm.overlay(evaluation.config))
@@ -72,7 +73,7 @@ class Intake:
     def __init__(
         self,
         evaluation: evaluations.Evaluation,
-        items: evidence.Items,
+        items: fixtures.Items,
         runs: dict[str, generate.ArmRun],
         journal: evidence.Journal,
     ) -> None:
@@ -294,7 +295,7 @@ def settle(
     evaluation: evaluations.Evaluation,
     folder: str,
     manifest: dict[str, Any],
-    items: evidence.Items,
+    items: fixtures.Items,
     runs: dict[str, generate.ArmRun],
     importer: Importer,
 ) -> int:

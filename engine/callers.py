@@ -20,6 +20,7 @@ import client
 import controls
 import evaluation as evaluations
 import evidence
+import fixtures
 import generate
 import keys
 
@@ -161,7 +162,7 @@ def callers_of(arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, 
     return Callers(by_arm, stop, meter)
 
 
-def token_lines(arms: list[evaluations.Arm], items: evidence.Items) -> list[str]:
+def token_lines(arms: list[evaluations.Arm], items: fixtures.Items) -> list[str]:
     """One line for each pair whose texts hold what looks like a provider's token, when pairs are sent anywhere."""
     if all(arm.control for arm in arms):
         return []

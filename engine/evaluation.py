@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import evidence
+import fixtures
 
 # === Constants ===
 
@@ -87,7 +88,7 @@ class Evaluation:
 
     folder: str
     config: dict[str, Any]
-    items: evidence.Items
+    items: fixtures.Items
     warnings: list[str]  # what is odd in the fixture and not expected of it
     recipe: Any
     check: Any
@@ -278,8 +279,8 @@ def check_oddities(known: Any, where: str) -> None:
     if not isinstance(known, dict):
         raise SettingError(f"{where}: field 'known_oddities': expected an object, got {type(known).__name__}")
     for kind, count in known.items():
-        if kind not in evidence.ODDITIES or type(count) is not int or count < 0:
-            expected = f"{', '.join(evidence.ODDITIES)} with a number from 0"
+        if kind not in fixtures.ODDITIES or type(count) is not int or count < 0:
+            expected = f"{', '.join(fixtures.ODDITIES)} with a number from 0"
             raise SettingError(
                 f"{where}: field 'known_oddities': expected {expected}, got {kind!a}: {shortened(count)}"
             )
@@ -339,7 +340,7 @@ def check_discount(settings: dict[str, Any], where: str) -> None:
 # === Oddities of the fixture ===
 
 
-def oddity_lines(found: Sequence[evidence.Oddity], known: dict[str, int]) -> tuple[list[str], list[str]]:
+def oddity_lines(found: Sequence[fixtures.Oddity], known: dict[str, int]) -> tuple[list[str], list[str]]:
     """(warnings, notes): each oddity in full, but one counted note for all kinds that are there as often as expected.
 
     known: eval.json's known_oddities, kind -> how many; of a kind that is not in it none is expected.

@@ -22,6 +22,7 @@ from typing import Any
 
 import evaluation as evaluations
 import evidence
+import fixtures
 
 # === Constants ===
 
@@ -301,7 +302,7 @@ def manifest_problems(manifest: dict[str, Any]) -> list[str]:
         lines.append(f"{where}: field 'format': expected {evidence.RUN_FORMAT}, got {shown(manifest['format'])}")
     if not evidence.SLUG.fullmatch(manifest["slug"]):
         lines.append(f"{where}: field 'slug': expected lower-case words joined by '-', got {shown(manifest['slug'])}")
-    if manifest["split"] not in evidence.SPLITS:
+    if manifest["split"] not in fixtures.SPLITS:
         lines.append(f"{where}: field 'split': expected dev or test, got {shown(manifest['split'])}")
     if not 1 <= manifest["repeats"] <= MAX_REPEATS:
         lines.append(f"{where}: field 'repeats': expected 1 to {MAX_REPEATS}, got {manifest['repeats']}")
@@ -383,8 +384,8 @@ class Opened:
     folder: Folder
     manifest: dict[str, Any]
     config: dict[str, Any]  # the eval.json the run was made with
-    fixture: evidence.Items  # all pairs of its fixture
-    items: evidence.Items  # the pairs of its selection
+    fixture: fixtures.Items  # all pairs of its fixture
+    items: fixtures.Items  # the pairs of its selection
 
     @property
     def arms(self) -> list[evaluations.Arm]:
@@ -397,11 +398,11 @@ class Opened:
         return "receipt.json" in self.folder
 
 
-def load_fixture(data: bytes, name: str) -> evidence.Items:
+def load_fixture(data: bytes, name: str) -> fixtures.Items:
     """The pairs of a fixture, each line within the bounds. Raises: EvidenceError that lists the faulty lines."""
-    for number, start, end in evidence.line_spans(data):
+    for number, start, end in fixtures.line_spans(data):
         parse(data[start:end], f"{name}:{number}")
-    return evidence.load_items(data, name)[0]
+    return fixtures.load_items(data, name)[0]
 
 
 def open_config(folder: Folder, manifest: dict[str, Any], name: str) -> dict[str, Any]:
@@ -433,7 +434,7 @@ def open_folder(folder: Folder) -> Opened:
         raise ForeignError("\n".join(problems))
     config = open_config(folder, manifest, "inputs/eval.json")
     fixture = load_fixture(folder.read("inputs/fixture.jsonl"), "inputs/fixture.jsonl")
-    items = evidence.select(fixture, manifest["split"], manifest["limit"], manifest["shard"])
+    items = fixtures.select(fixture, manifest["split"], manifest["limit"], manifest["shard"])
     if not items:
         raise ForeignError(f"inputs/fixture.jsonl: no pair in split {manifest['split']} for this selection")
     if len(items) * manifest["repeats"] * len(manifest["arms"]) > MAX_ROWS:

@@ -16,6 +16,7 @@ from typing import Any
 import client
 import evaluation as evaluations
 import evidence
+import fixtures
 import generate
 import rows
 
@@ -118,7 +119,7 @@ def journal_of(
 def write_run(
     folder: str,
     manifest: dict[str, Any],
-    items: evidence.Items,
+    items: fixtures.Items,
     arm: evaluations.Arm,
     lines: list[dict[str, Any]],
     evaluation: evaluations.Evaluation,

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 import evidence
+import fixtures
 import label_results
 import labels
 import results
@@ -202,11 +203,11 @@ def from_pairs(path: str) -> Source:
         return from_judged(path)
     rows: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
-    for number, start, end in evidence.line_spans(data):
+    for number, start, end in fixtures.line_spans(data):
         where = f"{path}:{number}"
         row = evidence.parse_json(data[start:end], where)
         row = with_defaults(row) if isinstance(row, dict) else row
-        found = evidence.row_problems(row) or later_turn(row)
+        found = fixtures.row_problems(row) or later_turn(row)
         problems += [f"{where}: {text}" for text in found]
         if not found:
             problems += [f"{where}: item_id {row['item_id']!r} stands twice"] if row["item_id"] in rows else []
@@ -221,7 +222,7 @@ def from_pairs(path: str) -> Source:
 
 def is_one_value(data: bytes) -> bool:
     """Whether a file is one JSON value (a comparison), not a line a pair."""
-    first = next((data[start:end] for _, start, end in evidence.line_spans(data)), b"")
+    first = next((data[start:end] for _, start, end in fixtures.line_spans(data)), b"")
     try:
         value = evidence.parse_json(first, "")
     except evidence.EvidenceError:

@@ -20,6 +20,7 @@ import commands
 import ending
 import evaluation as evaluations
 import evidence
+import fixtures
 import foreign
 import gates
 import generate
@@ -59,8 +60,8 @@ def build_evaluation(folder: str, config: dict[str, Any], inputs: dict[str, byte
     where = os.path.join(folder, "eval.json")
     evaluations.check_config(config, where)
     built = "fixture.jsonl" in inputs  # an evaluation whose fixture is not built here may still read evidence
-    no_pairs: tuple[evidence.Items, list[evidence.Oddity]] = (evidence.no_items(), [])
-    items, oddities = evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl") if built else no_pairs
+    no_pairs: tuple[fixtures.Items, list[fixtures.Oddity]] = (fixtures.no_items(), [])
+    items, oddities = fixtures.load_items(inputs["fixture.jsonl"], "fixture.jsonl") if built else no_pairs
     warnings, notes = evaluations.oddity_lines(oddities, config.get("known_oddities", {}) if built else {})
     texts = {name: inputs[name].decode("utf-8") for name in dict(config.get("inputs_sha256") or {}) if name in inputs}
     config = {**config, "inputs": texts} if texts else config
@@ -113,9 +114,9 @@ def chosen_arms(evaluation: evaluations.Evaluation, options: Any, default: list[
     return arms
 
 
-def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items:
+def selected(evaluation: evaluations.Evaluation, options: Any) -> fixtures.Items:
     """The pairs a run is about. Raises: SettingError when there are none."""
-    items = evidence.select(evaluation.items, options.split, options.limit, options.shard)
+    items = fixtures.select(evaluation.items, options.split, options.limit, options.shard)
     if not items:
         raise evaluations.SettingError(f"fixture.jsonl: no item in split {options.split!r} for this selection")
     return items
@@ -125,7 +126,7 @@ def selected(evaluation: evaluations.Evaluation, options: Any) -> evidence.Items
 
 
 def new_manifest(
-    evaluation: evaluations.Evaluation, options: Any, arms: list[evaluations.Arm], items: evidence.Items
+    evaluation: evaluations.Evaluation, options: Any, arms: list[evaluations.Arm], items: fixtures.Items
 ) -> dict[str, Any]:
     """The manifest of a run that starts now."""
     hashes = {arm.name: evaluations.config_hash(evaluation, arm, options.split, items.ids) for arm in arms}
@@ -176,7 +177,7 @@ def ask_all(
     evaluation: evaluations.Evaluation,
     folder: str,
     manifest: dict[str, Any],
-    items: evidence.Items,
+    items: fixtures.Items,
     runs: dict[str, generate.ArmRun],
     ask: callers.Callers,
     options: Any,
@@ -213,7 +214,7 @@ def ask_all(
     return 130 if code and received else code
 
 
-def complete(folder: str, manifest: dict[str, Any], items: evidence.Items, runs: dict[str, generate.ArmRun]) -> int:
+def complete(folder: str, manifest: dict[str, Any], items: fixtures.Items, runs: dict[str, generate.ArmRun]) -> int:
     """Turn the journal into raw rows when every reply is there; 0 when that was done, else 3."""
     if any(run.progress.counts[state] for run in runs.values() for state in (generate.MISSING, generate.FAILED)):
         return 3
@@ -267,8 +268,8 @@ def changed_inputs(manifest: dict[str, Any], evaluation: evaluations.Evaluation)
     ]
 
 
-def run_items(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> evidence.Items:
-    return evidence.select(evaluation.items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
+def run_items(manifest: dict[str, Any], evaluation: evaluations.Evaluation) -> fixtures.Items:
+    return fixtures.select(evaluation.items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
 
 
 def own_manifest(evaluation: evaluations.Evaluation, folder: str, mode: str) -> dict[str, Any]:
@@ -324,7 +325,7 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
 
 
 def taken_up(
-    folder: str, arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, items: evidence.Items, repeats: int
+    folder: str, arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, items: fixtures.Items, repeats: int
 ) -> tuple[dict[str, generate.ArmRun], list[str]]:
     """The state of an incomplete run, read from its journal."""
     runs = generate.arm_runs(arms, evaluation.config, len(items), repeats)

@@ -12,6 +12,7 @@ from typing import Any
 
 import commands
 import evidence
+import fixtures
 import page_judged_tables
 
 # === Constants ===
@@ -85,8 +86,8 @@ def read_source(folder: str) -> Source:
         raise evidence.EvidenceError(f"{text}\nhint: {hint}")
     fixture = needed(folder, "inputs/fixture.jsonl", "a run holds a copy of its fixture; this folder is not whole")
     with evidence.open_file(fixture) as stream:
-        items, _ = evidence.load_items(stream.read(), fixture)
-    chosen = evidence.select(items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
+        items, _ = fixtures.load_items(stream.read(), fixture)
+    chosen = fixtures.select(items, manifest["split"], manifest.get("limit"), manifest.get("shard"))
     scored = needed(folder, "scored.jsonl.gz", hint)
     most = len(chosen) * len(manifest["arms"]) * manifest["repeats"]
     rows = list(evidence.at_most(evidence.read_rows(scored), most, scored))

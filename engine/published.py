@@ -33,6 +33,7 @@ import agreement
 import audit
 import evaluation as evaluations
 import evidence
+import fixtures
 import foreign
 import receipt as receipts
 import rows
@@ -97,8 +98,8 @@ class State:
     receipt: dict[str, Any] | None = None  # the object under `eval`
     date: str = ""
     config: dict[str, Any] | None = None
-    fixture: evidence.Items | None = None
-    items: evidence.Items | None = None
+    fixture: fixtures.Items | None = None
+    items: fixtures.Items | None = None
     evidence: str | None = None  # name of the scored rows' file
     read: Rows | None = None
     fresh: dict[str, Any] | None = None
@@ -177,7 +178,7 @@ def check_files(state: State) -> Outcome:
     if wanted["fixture"] in state.by_hash:
         name = state.by_hash[wanted["fixture"]]
         state.fixture = foreign.load_fixture(state.folder.read(name), name)
-        state.items = evidence.select(state.fixture, "test", None, None)
+        state.items = fixtures.select(state.fixture, "test", None, None)
     state.evidence = state.by_hash.get(wanted["scored rows"])
     return judged(lines, "fixture, eval.json, recipe, checker and scored rows, found by hash")
 

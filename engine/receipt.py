@@ -21,6 +21,7 @@ import audit
 import commands
 import evaluation as evaluations
 import evidence
+import fixtures
 import foreign
 import rescore
 
@@ -468,7 +469,7 @@ def whole_cover(shards: list[str | None]) -> list[str | None]:
     return [f"{index}/{count}" for index in range(1, min(count, 10_000) + 1)]
 
 
-def merged_manifest(sources: list[foreign.Opened], items: evidence.Items) -> dict[str, Any]:
+def merged_manifest(sources: list[foreign.Opened], items: fixtures.Items) -> dict[str, Any]:
     """The manifest of the run that one process would have made of the same parts."""
     manifests = [each.manifest for each in sources]
     arms = list(dict.fromkeys(name for manifest in manifests for name in manifest["arms"]))
@@ -533,7 +534,7 @@ def write_merged(sources: list[foreign.Opened], folder: str) -> dict[str, Any]:
     """Write manifest, raw rows and inputs of the merged run; returns the manifest."""
     shard = merged_shard([each.manifest for each in sources])
     first = sources[0]
-    items = evidence.select(first.fixture, first.manifest["split"], first.manifest["limit"], shard)
+    items = fixtures.select(first.fixture, first.manifest["split"], first.manifest["limit"], shard)
     manifest = merged_manifest(sources, items)
     places = {item_id: place for place, item_id in enumerate(items.ids)}
     arms = {name: place for place, name in enumerate(manifest["arms"])}

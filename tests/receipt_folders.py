@@ -13,6 +13,7 @@ from typing import Any
 from rooms import ROOT, room
 
 evidence, rows, evaluations, controls = room("evidence"), room("rows"), room("evaluation"), room("controls")
+fixtures = room("fixtures")
 client, generate, foreign, audit = room("client"), room("generate"), room("foreign"), room("audit")
 receipts, modes, recipe, check = room("receipt"), room("modes"), room("recipe"), room("check")
 
@@ -70,7 +71,7 @@ def small_evaluation(fixture: bytes | None = None, **changes: Any) -> Any:
     return evaluations.Evaluation(
         folder="small",
         config=config,
-        items=evidence.load_items(inputs["fixture.jsonl"], "fixture.jsonl")[0],
+        items=fixtures.load_items(inputs["fixture.jsonl"], "fixture.jsonl")[0],
         warnings=[],
         recipe=recipe,
         check=check,
@@ -134,7 +135,7 @@ def write_run(
     """A complete run of the small evaluation in a new folder; changes: split, limit, shard, repeats."""
     options = options_of(**changes)
     arms = evaluations.choose_arms(evaluation.config, list(names), None)
-    chosen = evidence.select(evaluation.items, options.split, options.limit, options.shard)
+    chosen = fixtures.select(evaluation.items, options.split, options.limit, options.shard)
     manifest = modes.new_manifest(evaluation, options, arms, chosen)
     os.makedirs(folder)
     modes.write_inputs(folder, evaluation.inputs)

@@ -10,7 +10,7 @@ from typing import Any
 
 from rooms import ROOT, room
 
-evaluation, evidence = room("evaluation"), room("evidence")
+evaluation, evidence, fixtures = room("evaluation"), room("evidence"), room("fixtures")
 CONFIG: dict[str, Any] = json.loads((ROOT / "eval.json").read_text(encoding="utf-8"))
 ARM = {"endpoint": "https://judge.example/v1", "model": "judge-1", "key_env": "JUDGE_KEY"}
 
@@ -100,7 +100,7 @@ class Arms(unittest.TestCase):
 
 class Identity(unittest.TestCase):
     def setUp(self) -> None:
-        items, _ = evidence.load_items((ROOT / "fixture.jsonl").read_bytes(), "fixture.jsonl")
+        items, _ = fixtures.load_items((ROOT / "fixture.jsonl").read_bytes(), "fixture.jsonl")
         hashes = dict.fromkeys(("fixture.jsonl", "recipe.py", "check.py", "engine/tables.py", "run_eval.py"), "0" * 64)
         self.base = evaluation.Evaluation(".", CONFIG, items, [], None, None, hashes, {})
 

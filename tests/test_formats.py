@@ -15,7 +15,7 @@ from typing import Any
 
 from rooms import ROOT, room
 
-evidence = room("evidence")
+evidence, fixtures = room("evidence"), room("fixtures")
 evaluations = room("evaluation")
 imported = room("imported")
 label_sources = room("label_sources")
@@ -86,7 +86,7 @@ class FormatCase(unittest.TestCase):
 
 class Pairs(FormatCase):
     def read(self, row: dict[str, Any]) -> Any:
-        return evidence.load_items(evidence.row_bytes(row), "fixture.jsonl")[0]
+        return fixtures.load_items(evidence.row_bytes(row), "fixture.jsonl")[0]
 
     def test_the_example_is_a_fixture_and_every_required_field_is_required(self) -> None:
         self.assert_required(examples("Labelled")[0], required("Labelled"), self.read)
@@ -102,7 +102,7 @@ class Pairs(FormatCase):
         path = self.folder / "pairs.jsonl"
         path.write_bytes(evidence.row_bytes(examples("Labelled")[1]))
         (row,) = label_sources.from_pairs(str(path)).rows.values()
-        self.assertEqual([], evidence.row_problems(row))
+        self.assertEqual([], fixtures.row_problems(row))
         self.assertEqual(("q1", "test", "B"), (row["item_id"], row["split"], row["gold"]))
 
 

@@ -18,6 +18,7 @@ import runner
 from rooms import ROOT, room
 
 generate, evidence, client = room("generate"), room("evidence"), room("client")
+fixtures = room("fixtures")
 callers, calling = room("callers"), room("calling")
 evaluation, providers, recipe = room("evaluation"), room("providers"), room("recipe")
 CONFIG: dict[str, Any] = {**json.loads((ROOT / "eval.json").read_text(encoding="utf-8")), "max_tokens": 100}
@@ -44,7 +45,7 @@ class Work:
 
     def __init__(self, folder: str, pairs: int = 3, repeats: int = 1, arms: dict[str, Any] | None = None) -> None:
         data = b"".join(evidence.row_bytes(runner.item(number)) for number in range(pairs))
-        self.items, _ = evidence.load_items(data, "fixture.jsonl")
+        self.items, _ = fixtures.load_items(data, "fixture.jsonl")
         self.arms = [evaluation.Arm(name, settings) for name, settings in (arms or {"judge": ARM}).items()]
         self.frozen = evaluation.Evaluation(".", CONFIG, self.items, [], recipe, None, {}, {})
         self.path, self.repeats = os.path.join(folder, "journal.jsonl"), repeats
@@ -256,7 +257,7 @@ class Warnings(InFolder):
         self.assertEqual([], self.warned(lambda item, order, repeat: reply(content=text)))
 
     def test_a_token_in_a_pair_is_told_only_when_the_pair_is_sent_somewhere(self) -> None:
-        items, _ = evidence.load_items(evidence.row_bytes(runner.item(1, answer_a=f"key {TOKEN}")), "fixture.jsonl")
+        items, _ = fixtures.load_items(evidence.row_bytes(runner.item(1, answer_a=f"key {TOKEN}")), "fixture.jsonl")
         live, control = evaluation.Arm("judge", ARM), evaluation.Arm("c", {"control": "first"})
         (line,) = callers.token_lines([control, live], items)
         self.assertIn("pair-00001", line)

@@ -12,7 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 from rooms import ROOT, room
 
-evidence = room("evidence")
+evidence, fixtures = room("evidence"), room("fixtures")
 evaluations = room("evaluation")
 
 
@@ -27,7 +27,7 @@ def lines_of(*rows: tuple[str, str, str | None]) -> bytes:
 
 def told(known: dict[str, int], *rows: tuple[str, str, str | None]) -> tuple[list[str], list[str]]:
     found: tuple[list[str], list[str]] = evaluations.oddity_lines(
-        evidence.load_items(lines_of(*rows), "fixture.jsonl")[1], known
+        fixtures.load_items(lines_of(*rows), "fixture.jsonl")[1], known
     )
     return found
 

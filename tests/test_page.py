@@ -11,6 +11,7 @@ from typing import Any
 from rooms import ROOT, room
 from test_report import Page
 
+fixtures = room("fixtures")
 page = room("page")
 page_items = room("page_items")
 page_judged = room("page_judged")
@@ -47,9 +48,8 @@ class Given:
 
 
 def items_of(rows: list[dict[str, Any]]) -> Any:
-    evidence = room("evidence")
     data = b"".join(json.dumps(row).encode("ascii") + b"\n" for row in rows)
-    items, _ = evidence.load_items(data, "fixture.jsonl")
+    items, _ = fixtures.load_items(data, "fixture.jsonl")
     return items
 
 

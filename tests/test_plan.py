@@ -14,7 +14,7 @@ import runner
 from rooms import ROOT, room
 
 plan, evidence, evaluation, recipe = room("plan"), room("evidence"), room("evaluation"), room("recipe")
-generate, agreement = room("generate"), room("agreement")
+fixtures, generate, agreement = room("fixtures"), room("generate"), room("agreement")
 CONFIG: dict[str, Any] = json.loads((ROOT / "eval.json").read_text(encoding="utf-8"))
 PRICE = {"input": 2.0, "cached": 0.1, "output": 10.0}
 ARM = {"endpoint": "https://judge.example/v1", "model": "judge-1", "rpm": 30, "price_usd_per_mtok": PRICE}
@@ -25,7 +25,7 @@ def options(**changes: Any) -> SimpleNamespace:
 
 
 def planned(arms: dict[str, Any], pairs: int = 20, **changes: Any) -> dict[str, Any]:
-    items, _ = evidence.load_items(b"".join(evidence.row_bytes(runner.item(n)) for n in range(pairs)), "f")
+    items, _ = fixtures.load_items(b"".join(evidence.row_bytes(runner.item(n)) for n in range(pairs)), "f")
     frozen = evaluation.Evaluation(".", CONFIG, items, [], recipe, None, {}, {})
     listed = [evaluation.Arm(name, settings) for name, settings in arms.items()]
     found: dict[str, Any] = plan.estimate(frozen, listed, items, options(**changes))

@@ -12,6 +12,7 @@ import runner
 from rooms import ROOT, room
 
 summary, verdicts, evidence, agreement = room("summary"), room("verdicts"), room("evidence"), room("agreement")
+fixtures = room("fixtures")
 CONFIG: dict[str, Any] = {
     **json.loads((ROOT / "eval.json").read_text(encoding="utf-8")),
     "bootstrap": {"resamples": 300, "level": 0.95},
@@ -27,7 +28,7 @@ def judged(
     arms: dict[str, list[list[tuple[str | None, str | None]]]], rows: list[dict[str, Any]], **changes: Any
 ) -> dict[str, Any]:
     """The result of arms given as choices[repeat][item] = (original, swapped) in shown positions, None for no reply."""
-    items, _ = evidence.load_items(b"".join(evidence.row_bytes(row) for row in rows), "f")
+    items, _ = fixtures.load_items(b"".join(evidence.row_bytes(row) for row in rows), "f")
     repeats = len(next(iter(arms.values())))
     tables = {name: verdicts.ArmTable(len(rows), repeats) for name in arms}
     for name, choices in arms.items():

@@ -12,6 +12,7 @@ import runner
 from rooms import ROOT, room
 
 verdicts, evidence, recipe, check, rows = (room(n) for n in ("verdicts", "evidence", "recipe", "check", "rows"))
+fixtures = room("fixtures")
 CONFIG: dict[str, Any] = json.loads((ROOT / "eval.json").read_text(encoding="utf-8"))
 PRICE = {"input": 1.0, "cached": 0.5, "output": 10.0}
 
@@ -50,7 +51,7 @@ def row(number: int, original: Any, swapped: Any, repeat: int = 1) -> dict[str, 
 
 
 def reader(pairs: int = 6, repeats: int = 1) -> Any:
-    items, _ = evidence.load_items(b"".join(evidence.row_bytes(runner.item(n)) for n in range(pairs)), "f")
+    items, _ = fixtures.load_items(b"".join(evidence.row_bytes(runner.item(n)) for n in range(pairs)), "f")
     return verdicts.Reader(items, {"judge": {"price_usd_per_mtok": PRICE}}, {"judge": CONFIG}, repeats, recipe)
 
 
