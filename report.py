@@ -81,6 +81,7 @@ def runs_page(paths: list[str], judged: list[str], form: str) -> bytes:
     if form == "csv":
         return bytes(sys.modules["evidence"].encode(sys.modules["tables"].as_csv(result)))
     text = sys.modules["page_tables"].as_markdown(result) + (f"\n{forms.as_markdown(files)}" if files else "")
+    text += "\n" + "".join(f"- {line}\n" for one in sources for line in source.notes_of(one))
     return bytes(sys.modules["evidence"].encode(text))
 
 

@@ -542,7 +542,7 @@ def positive(text: str) -> Any:
 
 
 def percent(text: str) -> Any:
-    return in_range(text, float, lambda value: 0 < value < 100, "a percentage above 0 and below 100")
+    return in_range(text, float, lambda value: 50 <= value <= 99.9999, "a percentage from 50 to 99.9999, such as 95")
 
 
 def given(parser: Any, options: Any) -> list[str]:
@@ -579,6 +579,8 @@ def check_options(parser: Any, options: Any) -> None:
         parser.error("expected a mode, e.g. --demo or --plan")
     check_flags(parser, options)
     options.split = options.split or "test"
+    if options.arms is not None and not all(options.arms.split(",")):
+        parser.error(f"--arms: expected names joined by commas, got {options.arms!r}")
     custom = options.arms is not None and "custom" in options.arms.split(",")
     if custom and not (options.base_url and options.model):
         parser.error("--arms custom needs --base-url and --model")

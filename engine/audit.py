@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 from typing import Any
 
+import controls
 import evaluation as evaluations
 import evidence
 import foreign
@@ -220,6 +221,8 @@ class Audit:
 
     def compare_replies(self, where: str, row: dict[str, Any]) -> None:
         """What is recorded of each reply against what our recipe reads in it; fills the tables."""
+        if self.settings[row["arm"]].get("control"):
+            self.compare_control(where, row)
         mode = self.configs[row["arm"]].get("output_mode", "tool")
         before = len(self.reader.problems)
         self.reader.read(row, where)
@@ -234,6 +237,17 @@ class Audit:
                     self.add("replies", f"{where}: {order}: no reply, yet recorded as {kept['state']} {kept['code']}")
             else:
                 self.compare_verdict(f"{where}: {order}", kept, self.reader.verdict(kept, mode))
+
+    def compare_control(self, where: str, row: dict[str, Any]) -> None:
+        """What a control said against what its rule, the seed and the pair make it say: that needs no model."""
+        name, item = row["arm"], self.item(row)
+        kind, config = self.settings[name]["control"], self.configs[name]
+        mode, seed = config.get("output_mode", "tool"), config.get("seed")
+        for order, kept in row["replies"].items():
+            fresh = rows.reply_parts(controls.reply(kind, item, order, row["repeat"], seed, mode))
+            for key in (key for key in fresh if kept[key] != fresh[key]):
+                expected, got = foreign.shown(fresh[key], 80), foreign.shown(kept[key], 80)
+                self.add("replies", f"{where}: {order}: {key}: the control '{kind}' says {expected}, recorded is {got}")
 
     def compare_verdict(self, where: str, kept: dict[str, Any], verdict: dict[str, Any]) -> None:
         """State, code and repairs of one reply as recorded and as parsed again."""

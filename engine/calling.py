@@ -163,18 +163,30 @@ def host_of(endpoint: str) -> str:
 # === Watching a run ===
 
 
+def leave_terminal() -> None:
+    """Send what would be printed on a terminal that is gone to nowhere: writing there is an error."""
+    for descriptor in (1, 2):
+        if os.isatty(descriptor):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), descriptor)
+
+
 @contextlib.contextmanager
 def interruptible(stop: threading.Event, received: list[int], voice: messages.Voice) -> Iterator[None]:
-    """SIGINT and SIGTERM set `stop`; a second one ends the process at once, with everything on disk kept."""
+    """SIGINT, SIGTERM and a closed terminal set `stop`; a second one ends the process, with everything on disk kept."""
 
     def handle(number: int, _: Any) -> None:
         if received:
             os._exit(130)
         received.append(number)
         stop.set()
+        if number not in (signal.SIGINT, signal.SIGTERM):
+            leave_terminal()
         messages.say(f"\n{voice.program}: stopping: requests in flight may still answer; again to stop at once")
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:  # nohup means: go on
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield
     finally:

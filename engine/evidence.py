@@ -110,6 +110,13 @@ def no_constant(name: str) -> Any:
     raise ValueError(f"{name} is not JSON")
 
 
+def finite(text: str) -> float:
+    value = float(text)
+    if value in (float("inf"), float("-inf")):
+        raise ValueError(f"the number {text[:40]} is out of range")
+    return value
+
+
 def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
@@ -119,10 +126,13 @@ def no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+STRICT = json.JSONDecoder(object_pairs_hook=no_duplicates, parse_constant=no_constant, parse_float=finite)
+
+
 def parse_json(data: bytes, where: str) -> Any:
     """The value of strict JSON text. Raises: EvidenceError naming `where`."""
     try:
-        return json.loads(data.decode("utf-8-sig"), object_pairs_hook=no_duplicates, parse_constant=no_constant)
+        return STRICT.decode(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         byte = data[error.start]
         raise EvidenceError(f"{where}: not valid UTF-8 (byte 0x{byte:02x} at offset {error.start})") from None

@@ -311,7 +311,19 @@ def manifest_problems(manifest: dict[str, Any]) -> list[str]:
     shard = manifest["shard"] and SHARD.fullmatch(manifest["shard"])
     if manifest["shard"] is not None and not (shard and int(shard[1]) <= int(shard[2])):
         lines.append(f"{where}: field 'shard': expected I/N, got {shown(manifest['shard'])}")
-    return lines + arm_problems(manifest, where)
+    return lines + arm_problems(manifest, where) + total_problems(manifest.get("totals", {}), where)
+
+
+def total_problems(totals: Any, where: str) -> list[str]:
+    """What is wrong with a manifest's totals: arm -> name -> count, or the counts of served models."""
+    lines = []
+    for name, part in totals.items() if isinstance(totals, dict) else [("", None)]:
+        for key, count in part.items() if isinstance(part, dict) else [("", None)]:
+            counts = list(count.values()) if key == "served_models" and isinstance(count, dict) else [count]
+            if not all(is_number(each, 0, 1e18) for each in counts):
+                label = ".".join(["totals", *(shown(word, 60) for word in (name, key) if word)])
+                lines.append(f"{where}: field '{label}': expected counts, got {shown(count, 60)}")
+    return lines
 
 
 def checked_manifest(folder: str) -> dict[str, Any]:

@@ -136,7 +136,9 @@ def decide(gate: Gate, shown: dict[str, Any], level: float) -> Outcome:
     """Whether one figure passes. level: that of the result's intervals. Raises: GateError for another level."""
     value = shown.get("value")
     if gate.level is not None and abs(gate.level - level) > 1e-9:
-        raise GateError(f"--gate {gate.text!r}: the intervals of this result are {level:.0%} (change with --level)")
+        raise GateError(
+            f"--gate {gate.text!r}: the intervals of this result are {100 * level:g}% (change with --level)"
+        )
     if value is None:
         verdict = FAIL if gate.level is None else INCONCLUSIVE
         return Outcome(verdict, f"{gate.metric} is undefined ({shown.get('reason')})")

@@ -10,7 +10,6 @@ Pure functions. Content that a judge wrote is left as it is but for the exact ke
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
@@ -19,6 +18,8 @@ from typing import Any
 REMOVED = "[API key removed]"
 MIN_SECRET = 8  # characters; a shorter "key" ("none", "EMPTY") is a word for a local server, not a secret
 MAX_ESCAPES = 16  # backslashes in front of one character that are still read as its escape
+ESCAPED = (b"\\u", b"\\/", b"\\\\", b'"text"', b"%", b"&")  # in a body that may hold the key in another spelling
+MARKUP_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos", "/": "sol", "+": "plus", "=": "equals"}
 PART = 10  # characters of a key's start or end that already count as the key where an error text was cut off
 
 # Well-formed tokens of the big providers: prefix, alphabet and length as issued. Words such as
@@ -72,20 +73,22 @@ def key_problem(key: str) -> str | None:
 
 
 class Scrubber:
-    """Callable: a text without the key. Every form is covered: plain, JSON-, URL- and HTML-escaped, base64, hex."""
+    """Callable: a text without the key, in whatever letter case: plain, JSON-, URL- or HTML-escaped, base64, hex."""
 
     def __init__(self, key: str | None) -> None:
         self.key = key or ""
-        self.whole: re.Pattern[str] | None = None
+        self.others: re.Pattern[str] | None = None
         self.in_bytes: list[bytes] = []
         if not self.key:
             return
         if len(self.key) < MIN_SECRET:
-            self.whole = re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(self.key)}(?![A-Za-z0-9_-])")
+            self.others = re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(self.key)}(?![A-Za-z0-9_-])")
             return
+        self.spelled = re.compile(escaped_form(self.key), re.IGNORECASE)
+        self.start = re.compile(first_form(self.key), re.IGNORECASE)
         forms = sorted(written_forms(self.key), key=lambda form: (-len(form), form))
-        self.whole = re.compile("|".join([escaped_form(self.key), *map(re.escape, forms)]), re.IGNORECASE)
-        self.in_bytes = [form.encode("utf-8") for form in forms]
+        self.others = re.compile("|".join(map(re.escape, forms)), re.IGNORECASE)
+        self.in_bytes = [form.lower().encode("utf-8") for form in (self.key, *forms)]
 
     @property
     def secret(self) -> bool:
@@ -94,20 +97,31 @@ class Scrubber:
 
     def __call__(self, text: str) -> str:
         """An error text or header without the key, and without a long enough piece of it."""
-        if self.whole is None:
-            return text
-        text = self.whole.sub(REMOVED, text)
+        text = self.without(text)
         if len(self.key) >= 2 * PART:
             text = without_part(text, self.key)
             text = without_part(text[::-1], self.key[::-1], REMOVED[::-1])[::-1]
         return text
 
+    def without(self, text: str) -> str:
+        """The text without the whole key, in any spelling."""
+        if self.others is None:
+            return text
+        kept, end = [], 0
+        for place in self.start.finditer(text) if self.secret else ():
+            begin = max(place.start(), place.end() - MAX_ESCAPES - 1)  # of a long run of backslashes only the last
+            found = self.spelled.match(text, begin) if begin >= end else None
+            if found:
+                kept += [text[end : found.start()], REMOVED]
+                end = found.end()
+        return self.others.sub(REMOVED, "".join([*kept, text[end:]]))
+
     def value(self, value: Any) -> Any:
         """A parsed reply with the key taken out of every string; the same object when it holds none."""
-        if not self.secret or self.whole is None:
+        if not self.secret:
             return value
         if isinstance(value, str):
-            return self.whole.sub(REMOVED, value)
+            return self.without(value)
         if isinstance(value, dict):
             return {self.value(name): self.value(part) for name, part in value.items()}
         if isinstance(value, list):
@@ -118,11 +132,12 @@ class Scrubber:
         """Parts of a content, which are read as one text: when that text holds the key, it is left in the first."""
         texts = [part for part in parts if isinstance(part, dict) and isinstance(part.get("text"), str)]
         joined = "".join(part["text"] for part in texts)
-        if len(texts) < 2 or self.whole is None or not self.whole.search(joined):
+        clean = self.without(joined)
+        if len(texts) < 2 or clean == joined:
             return parts
         for part in texts:
             part["text"] = ""
-        texts[0]["text"] = self.whole.sub(REMOVED, joined)
+        texts[0]["text"] = clean
         return parts
 
     def holds(self, value: Any) -> bool:
@@ -130,31 +145,37 @@ class Scrubber:
         return bool(self.value(value) != value)
 
     def may_hold(self, body: bytes) -> bool:
-        """Whether a body may hold the key: in one of its forms, behind JSON escapes, or spread over parts."""
-        hidden = (b"\\u", b"\\/", b"\\\\", b'"text"')
-        return self.secret and any(form in body for form in (*hidden, *self.in_bytes))
+        """Whether a body may hold the key: in one of its forms, behind escapes, or spread over parts."""
+        if not self.secret:
+            return False
+        body = body.lower()
+        return any(form in body for form in (*ESCAPED, *self.in_bytes))
 
 
 def escaped_form(key: str) -> str:
-    """A pattern of the key as JSON text may spell it: any of its characters escaped, once or several times over."""
+    """A pattern of the key as JSON, URL or HTML text may spell it: any character escaped, once or several times."""
     escape = rf"\\(?:\\|u005c){{0,{MAX_ESCAPES}}}"
-    return "".join(
-        f"(?:{escape}u{ord(char):04x}|{'' if char.isalnum() else f'(?:{escape})?'}{re.escape(char)})" for char in key
-    )
+    spelled = []
+    for char in key:
+        code = ord(char)
+        percent = "".join(rf"%(?:25){{0,{MAX_ESCAPES}}}{byte:02x}" for byte in char.encode("utf-8"))
+        ways = [f"{escape}u{code:04x}", percent, rf"&(?:amp;){{0,4}}#(?:0{{0,6}}{code}|x0{{0,6}}{code:x});?"]
+        if char in MARKUP_NAMES:
+            ways.append(rf"&(?:amp;){{0,4}}{MARKUP_NAMES[char]};")
+        ways.append(re.escape(char) if char.isalnum() else f"(?:{escape})?{re.escape(char)}")
+        spelled.append(f"(?:{'|'.join(ways)})")
+    return "".join(spelled)
+
+
+def first_form(key: str) -> str:
+    """A pattern of where the key may begin: at the start of an escape, or with its first two characters."""
+    return rf"\\+|[%&]|{re.escape(key[0])}(?=[{re.escape(key[1])}\\%&])"
 
 
 def written_forms(key: str) -> set[str]:
-    """The ways in which a key may be written inside a text."""
-    from urllib.parse import quote, quote_plus
-
+    """The ways in which a key may be written inside a text, beside those that `escaped_form` covers."""
     data = key.encode("utf-8")
-    escaped = json.dumps(key)[1:-1]
-    forms = {key, escaped, escaped.replace("/", "\\/"), "".join(f"\\u{ord(char):04x}" for char in key)}
-    forms |= {quote(key, safe=""), quote_plus(key), quote(quote(key, safe=""), safe=""), data.hex()}
-    markup = key
-    for char, name in (("&", "&amp;"), ("<", "&lt;"), (">", "&gt;"), ('"', "&quot;"), ("'", "&#x27;")):
-        markup = markup.replace(char, name)
-    forms.add(markup)
+    forms = {data.hex()}
     for shift in range(3):
         forms |= base64_forms(data, shift)
     return {form for form in forms if len(form) >= MIN_SECRET}

@@ -110,7 +110,8 @@ def from_compared(path: str, value: dict[str, Any]) -> Source:
     """
     head = value["judge"]
     names = list(value["runs"]) if isinstance(value.get("runs"), dict) else []
-    first_two = [text_of((head.get(side) or {}).get("model")) for side in ("a", "b")]
+    sides = [head.get(side) for side in ("a", "b")]
+    first_two = [text_of(side.get("model")) if isinstance(side, dict) else "" for side in sides]
     tasks, rows = [], {}
     for found in value["pairs"]:
         models = models_in(found["id"], names) or first_two

@@ -204,7 +204,8 @@ def foundations(view: View) -> list[Markup | None]:
     settings = [(name, view.result["config_hash"][name]) for name in view.result["config_hash"]]
     bootstrap = view.result["bootstrap"]
     words = (
-        f"Intervals: {bootstrap['level']:.0%}, {bootstrap['resamples']:,} bootstrap resamples of {bootstrap['unit']}s, "
+        f"Intervals: {100 * bootstrap['level']:g}%, {bootstrap['resamples']:,} "
+        f"bootstrap resamples of {bootstrap['unit']}s, "
         f"seed {view.result['seed']}; raw agreement of pairs that share no question has Wilson's interval. "
         f"Run started {source.manifest.get('started_at')}, Python {source.manifest.get('python')}, "
         f"tool {source.manifest.get('tool_version')}."

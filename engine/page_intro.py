@@ -104,7 +104,7 @@ def hero(view: View) -> Markup:
         tag("div", view.lead, class_="hero-name"),
         tag(
             "div",
-            f"{level:.0%} interval {interval_text(shown)}".replace("interval no", "interval: no"),
+            f"{100 * level:g}% interval {interval_text(shown)}".replace("interval no", "interval: no"),
             class_="hero-range",
         ),
     )

@@ -144,6 +144,12 @@ def checks_of(folder: str, manifest: dict[str, Any], summary: dict[str, Any]) ->
     return found
 
 
+def notes_of(source: Source) -> list[str]:
+    """Where tables come from, what of it does not hold, and how to recompute it; for tables that travel alone."""
+    failed = [f"{source.path}: {check.text}" for check in source.checks if check.state == FAILED]
+    return [f"{source.path}: figures as its summary.json has them; recomputed by `{source.again}`", *failed]
+
+
 def raw_check(folder: str, manifest: dict[str, Any]) -> Check:
     expected, path = manifest.get("raw_sha256"), found_file(folder, "raw.jsonl.gz")
     if expected is None or path is None:

@@ -70,6 +70,10 @@ HEADERS_FORBIDDEN = frozenset(
         "x-api-key",
         "api-key",
         "proxy-authorization",
+        "x-goog-api-key",
+        "ocp-apim-subscription-key",
+        "x-auth-token",
+        "x-access-token",
         "cookie",
         "host",
         "connection",
@@ -82,7 +86,14 @@ HEADERS_FORBIDDEN = frozenset(
         "expect",
     )
 )
-KEY_QUERIES = frozenset(("key", "api_key", "api-key", "apikey", "access_token", "token", "subscription-key"))
+# Names of fields that hold a secret, in lower case and without - and _: in an address, a query, or a request's body.
+KEY_NAMES = frozenset(
+    (
+        *("key", "apikey", "accesskey", "secretkey", "subscriptionkey", "authkey", "privatekey", "sig", "signature"),
+        *("token", "accesstoken", "authtoken", "bearertoken", "idtoken", "sastoken", "code", "secret", "clientsecret"),
+        *("password", "passwd", "pwd", "auth", "authorization", "bearer", "credential", "credentials", "cookie"),
+    )
+)
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]{0,2000}")  # no line break, nothing outside latin-1
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
@@ -197,7 +208,7 @@ def endpoint_problems(arm: Mapping[str, Any]) -> Iterable[str]:
         yield f"endpoint {base!r}: expected a host and no blanks or non-ASCII characters"
     elif parts.username is not None or parts.password is not None:
         yield "endpoint: a user name or password in the address is refused; name the key's variable in key_env"
-    elif any(name.lower() in KEY_QUERIES for name in query_names(parts.query)):
+    elif any(holds_key(name) for name in query_names(parts.query)):
         yield "endpoint: a key in the address would be stored with the run; name its variable in key_env"
     elif parts.fragment:
         yield f"endpoint {base!r}: an address with # is refused"
@@ -209,6 +220,22 @@ def endpoint_problems(arm: Mapping[str, Any]) -> Iterable[str]:
 def query_names(query: str) -> list[str]:
     """The names of an address's query fields."""
     return [part.partition("=")[0] for part in query.split("&") if part]
+
+
+def holds_key(name: str) -> bool:
+    """Whether a field of this name holds a secret."""
+    return name.lower().replace("-", "").replace("_", "") in KEY_NAMES
+
+
+def inner_names(value: object) -> Iterable[str]:
+    """The names of all fields of a JSON value, at every depth."""
+    if isinstance(value, dict):
+        for name, part in value.items():
+            yield name
+            yield from inner_names(part)
+    elif isinstance(value, list):
+        for part in value:
+            yield from inner_names(part)
 
 
 def choice_problems(arm: Mapping[str, Any]) -> Iterable[str]:
@@ -242,8 +269,11 @@ def quirk_problems(arm: Mapping[str, Any]) -> Iterable[str]:
     for key in arm.get("extra_body", {}):
         if key in EXTRA_FORBIDDEN:
             yield f"field 'extra_body': {key!r} is decided by the run and cannot be set here"
+    for name in inner_names(arm.get("extra_body", {})):
+        if holds_key(name):
+            yield f"field 'extra_body': {name!r} would store a key with the run; name its variable in key_env"
     for key, value in arm.get("query", {}).items():
-        if key.lower() in KEY_QUERIES:
+        if holds_key(key):
             yield f"field 'query': {key!r} would store a key with the run; name its variable in key_env"
         elif not isinstance(value, str):
             yield f"field 'query': {key!r}: expected a text, got {value!r}"
@@ -267,7 +297,9 @@ def is_loopback(host: str) -> bool:
     if host.lower().rstrip(".") == "localhost":
         return True
     try:
-        return ipaddress.ip_address(host.strip("[]").split("%")[0]).is_loopback
+        address = host.strip("[]")
+        plain = address.split("%")[0] if ":" in address else address  # only an IPv6 address has a zone behind a %
+        return ipaddress.ip_address(plain).is_loopback
     except ValueError:
         return False
 

@@ -111,16 +111,21 @@ def planned_obstacles(options: Any, config: dict[str, Any], freeze: Freeze) -> l
     return lines
 
 
-def run_obstacles(opened: foreign.Opened) -> list[Obstacle]:
-    """What in manifest and files keeps a run from becoming a receipt."""
-    manifest = opened.manifest
+def whole_obstacles(manifest: dict[str, Any], config: dict[str, Any]) -> list[Obstacle]:
+    """What a manifest says of a run that is not the whole test split, each pair judged in each frozen repeat."""
     found = selection_obstacles(
-        manifest["split"], manifest["limit"], manifest["shard"], manifest["repeats"], opened.config["repeats"]
+        manifest["split"], manifest["limit"], manifest["shard"], manifest["repeats"], config["repeats"]
     )
     if manifest.get("sparse"):
         found.append(
             Obstacle("rows: some pairs have no reply in some repeat", "publish a run in which none is missing")
         )
+    return found
+
+
+def run_obstacles(opened: foreign.Opened) -> list[Obstacle]:
+    """What in manifest and files keeps a run from becoming a receipt."""
+    found = whole_obstacles(opened.manifest, opened.config)
     for line in pin_problems(opened):
         found.append(Obstacle(line, "the run's own copies were changed; restore them"))
     return found

@@ -97,7 +97,7 @@ def head_section(result: dict[str, Any]) -> list[str]:
         f"{status}{result['slug']}: {result['items']} pairs{questions} of split {result['split']}{gold}, "
         f"shown in both orders, {result['repeats_run']} {plural('repeat', result['repeats_run'])}",
         f"decision: {RULES[result['decision']]}; majority over the repeats",
-        f"headline: {NAMES[result['headline']]} against gold; brackets: {level:.0%} intervals, "
+        f"headline: {NAMES[result['headline']]} against gold; brackets: {100 * level:g}% intervals, "
         f"{bootstrap['resamples']:,} resamples of questions, seed {result['seed']}",
     ]
 
@@ -373,7 +373,7 @@ def score_head(result: dict[str, Any]) -> list[str]:
     return [
         f"{status}{result['slug']}: {result['items']} items of split {result['split']}, "
         f"{result['repeats_run']} {plural('repeat', result['repeats_run'])}",
-        f"brackets: {bootstrap['level']:.0%} intervals, {bootstrap['resamples']:,} resamples of questions, "
+        f"brackets: {100 * bootstrap['level']:g}% intervals, {bootstrap['resamples']:,} resamples of questions, "
         f"seed {result['seed']}",
     ]
 

@@ -106,9 +106,10 @@ class DamagedRun(unittest.TestCase):
         return found.stderr
 
     def test_a_wrong_field_of_the_manifest_is_named(self) -> None:
-        for field, value in (("repeats", "one"), ("arms", {}), ("status", None)):
+        for field, value in (("repeats", "one"), ("arms", {}), ("totals.control-first", 5)):
             with self.subTest(field=field):
-                said = self.said(set_field(**{field: value}), "--rescore")
+                name, _, inner = field.partition(".")
+                said = self.said(set_field(**{name: {inner: value} if inner else value}), "--rescore")
                 self.assertIn(f"manifest.json: field '{field}'", said)
 
     def test_rows_that_are_missing_from_a_complete_run_are_a_mismatch(self) -> None:

@@ -95,7 +95,15 @@ class Fixture(unittest.TestCase):
         self.refused(line(votes=[{"judge": "ann", "label": "a"}]), "votes[0]")
 
     def test_what_is_no_strict_json_object_is_refused_with_its_line(self) -> None:
-        cases = (b"[1]", b'{"a": NaN}', b"{'a': 1}", b'{"item_id": "a", "item_id": "b"}', b"[" * 100_000, b"text")
+        cases = (
+            b"[1]",
+            b'{"a": NaN}',
+            b'{"a": 1e999}',
+            b"{'a': 1}",
+            b'{"item_id": "a", "item_id": "b"}',
+            b"[" * 100_000,
+            b"text",
+        )
         for data in cases:
             with self.subTest(data[:20]):
                 self.refused(line() + data + b"\n", "fixture.jsonl:2")

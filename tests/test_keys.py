@@ -52,7 +52,12 @@ class Scrubbing(unittest.TestCase):
             "url": quote(KEY, safe=""),
             "url in lower case": quote(KEY, safe="").lower(),
             "url twice": quote(quote(KEY, safe=""), safe=""),
+            "url, every letter": "".join(f"%{ord(char):02x}" for char in KEY),
             "hex": KEY.encode().hex(),
+            "hex in capitals": KEY.encode().hex().upper(),
+            "html codes": "".join(f"&#{ord(char):03d};" for char in KEY),
+            "html hex codes": "".join(f"&amp;#x{ord(char):X};" for char in KEY),
+            "mixed": "".join(f"%{ord(char):02X}" if number % 3 else char for number, char in enumerate(KEY)),
             "html": KEY.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"),
         }
         for name, form in forms.items():
@@ -61,6 +66,7 @@ class Scrubbing(unittest.TestCase):
                 self.assertNotIn("0123456789", shown)
                 self.assertNotIn("canary", shown.lower())
                 self.assertIn(keys.REMOVED, shown)
+                self.assertTrue(scrub.may_hold(form.encode()))
 
     def test_a_key_of_which_any_characters_are_escaped_is_taken_out_however_often_it_is_escaped(self) -> None:
         key = KEY + '"\\'

@@ -34,9 +34,17 @@ class Refused(unittest.TestCase):
             ("--repeats", "1001", "expected a whole number from 1 to 1000, got '1001'"),
             ("--rpm", "nan", "expected a number above 0, got 'nan'"),
             ("--rpm", "fast", "expected a number above 0, got 'fast'"),
-            ("--level", "100", "expected a percentage above 0 and below 100, got '100'"),
+            ("--level", "100", "expected a percentage from 50 to 99.9999, such as 95, got '100'"),
+            ("--level", "0.95", "expected a percentage from 50 to 99.9999, such as 95, got '0.95'"),
         ):
             self.refused(f"{flag}: {words}", "--plan", flag, value)
+
+    def test_an_empty_name_of_a_judge_is_refused(self) -> None:
+        for names in ("", "pareto,", ",", "pareto,,claude"):
+            self.refused(f"--arms: expected names joined by commas, got {names!r}", "--plan", "--arms", names)
+
+    def test_a_shard_is_written_in_plain_digits(self) -> None:
+        self.refused("--shard: expected I/N", "--plan", "--shard", "\u0661/\u0662")
 
     def test_a_resume_refuses_what_was_settled_when_the_run_started(self) -> None:
         for words in (

@@ -246,6 +246,38 @@ class BrokenInOneThing(ReceiptCase):
         small.remake(self.folder, self.evaluation)
         self.fails("conditions")
 
+    def test_rows_left_out_as_if_they_had_never_come_fail_conditions(self) -> None:
+        self.edit_rows(lambda made: [row for row in made if row["item_id"] != "pair-3"], "raw.jsonl.gz")
+        small.edit_json(self.folder, "manifest.json", lambda found: found.update(sparse=True))
+        small.remake(self.folder, self.evaluation)
+        self.fails("conditions")
+
+    def test_totals_that_are_gone_or_not_whole_fail_sums(self) -> None:
+        def drop_all(found: Any) -> None:
+            del found["totals"]
+
+        def drop_one(found: Any) -> None:
+            del found["totals"]["pareto"]["ok"]
+
+        for change in (drop_all, drop_one):
+            with self.subTest(change.__name__):
+                self.setUp()
+                small.edit_json(self.folder, "manifest.json", change)
+                self.sign_again()
+                self.fails("sums")
+
+    def test_a_control_that_did_not_follow_its_rule_fails_replies(self) -> None:
+        def turn(made: list[Any]) -> None:
+            row = next(row for row in made if row["arm"] == "control-first")
+            said = {"choice": "B", "reason": row["tool_arguments"]["original"]["reason"]}
+            row["tool_arguments"]["original"] = said
+            row["replies"]["original"]["tool_calls"][0]["arguments"] = json.dumps(said)
+
+        self.edit_rows(turn, "raw.jsonl.gz")
+        small.remake(self.folder, self.evaluation)
+        self.fails("replies")
+        self.assertIn("the control 'first' says", self.report())
+
     def test_one_config_hash_fails_config_hash(self) -> None:
         small.edit_json(self.folder, "manifest.json", lambda v: v["config_hash"].update(pareto="0" * 64))
         self.follow_manifest()
@@ -292,9 +324,36 @@ class BrokenInOneThing(ReceiptCase):
         small.edit_json(self.folder, "summary.json", lambda v: v.update(superscore=1.0))
         small.edit_json(self.folder, "receipt.json", lambda v: v["receipt"]["figures"].update(superscore=1.0))
         self.sign_again()
-        ours = small.small_evaluation()
-        ours.hashes.update(self.evaluation.hashes)
         self.fails("figures")
+
+    def test_what_another_version_of_our_code_would_explain_fails_figures_all_the_same(self) -> None:
+        ours = small.small_evaluation()
+        ours.hashes.update({"agreement.py": "0" * 64, "engine/summary.py": "0" * 64})
+
+        def judge(found: Any) -> None:
+            found["arms"]["invented"] = found["arms"]["pareto"]
+
+        def praise(found: Any) -> None:
+            found["warnings"] = ["certified"]
+
+        for change in (judge, praise):
+            with self.subTest(change.__name__):
+                self.setUp()
+                small.edit_json(self.folder, "summary.json", change)
+                small.edit_json(self.folder, "receipt.json", lambda v, change=change: change(v["receipt"]["figures"]))
+                self.sign_again()
+                self.assertEqual({"figures"}, failing(self.folder, ours))
+
+    def test_only_places_that_earlier_versions_are_known_to_lack_may_be_missing(self) -> None:
+        ours = small.small_evaluation()
+        ours.hashes.update({"agreement.py": "0" * 64})
+        small.edit_json(self.folder, "summary.json", lambda v: v.pop("detectable"))
+        small.edit_json(self.folder, "receipt.json", lambda v: v["receipt"]["figures"].pop("detectable"))
+        self.sign_again()
+        self.assertEqual({"figures"}, failing(self.folder, ours))
+        with unittest.mock.patch.object(verify, "EARLIER", ("detectable",)):
+            self.assertEqual(set(), failing(self.folder, ours))
+            self.assertEqual({"figures"}, failing(self.folder, self.evaluation))
 
     def test_one_cost_fails_sums(self) -> None:
         small.edit_json(self.folder, "summary.json", lambda v: v["cost_usd"]["pareto"].update(value=0.0))
