@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -20,6 +21,8 @@ import messages
 
 # Codes of a stop after which the same request would be refused again, unless the server is changed.
 SAME_AGAIN = ("not_found", "bad_request", "wrong_model", "redirect", "event_stream", "bad_body")
+# Flags of a command that its run does not keep. A limit on money is one, unless that limit has just ended the run.
+PACE = ("rpm", "concurrency", "by_item", "timeout", "key_file", "max_usd", "quiet")
 # What an entry of eval.json is called on the command line.
 FLAGS = (
     (
@@ -83,9 +86,19 @@ def asks_the_same(code: str | None) -> bool:
     return code in SAME_AGAIN or (code or "").startswith("http_4")
 
 
-def way_on(evaluation: Any, folder: str, arm: Any, code: str | None) -> str:
-    """How the run goes on. arm: the one that a stop was about, if it was about one."""
-    resume = commands.command(evaluation.folder, "--resume", folder)
+def same_pace(options: Any, spent: bool = False) -> str:
+    """The flags of pace and limits that a command was given, to be given again. spent: without the limit on money."""
+    words = []
+    for name in PACE:
+        value = getattr(options, name, None)
+        if value and not (spent and name == "max_usd"):
+            words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}"))
+    return "".join(f" {word}" for word in words)
+
+
+def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "") -> str:
+    """How the run goes on. arm: the one that a stop was about, if it was about one; pace: flags to be given again."""
+    resume = commands.command(evaluation.folder, "--resume", folder) + pace
     if arm is None or not (code == "auth" or asks_the_same(code)):
         return f"resume with: {resume}"
     if code == "auth" and not arm.frozen:
@@ -96,7 +109,9 @@ def way_on(evaluation: Any, folder: str, arm: Any, code: str | None) -> str:
     return f"a resumed run asks the same: {change} and start again, or resume once the server is changed: {resume}"
 
 
-def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun], problem: Any) -> None:
+def not_complete(
+    evaluation: Any, folder: str, runs: dict[str, generate.ArmRun], problem: Any, options: Any = None
+) -> None:
     """Say how far a run has come, why it stopped and how it goes on. problem: NotComplete, or None."""
     arm = runs[problem.arm].arm if problem is not None and problem.arm in runs else None
     voice = messages.Voice("run_eval")
@@ -106,4 +121,5 @@ def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun],
     total = missing + ok + invalid + failed
     why = failed_text(*failures(os.path.join(folder, "journal.jsonl"), runs))
     voice.error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed{why}; the run is not complete")
-    messages.say("hint: " + way_on(evaluation, folder, arm, problem.code if problem is not None else None))
+    pace = same_pace(options, spent=problem is not None and str(problem).startswith("--max-usd"))
+    messages.say("hint: " + way_on(evaluation, folder, arm, problem.code if problem is not None else None, pace))

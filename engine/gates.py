@@ -171,6 +171,7 @@ def check(result: dict[str, Any], gates: list[Gate]) -> tuple[int, list[str]]:
         for who, shown in figures(result, gate):
             outcome = decide(gate, shown, level)
             verdicts.append(outcome.verdict)
-            lines.append(f"gate {outcome.verdict}: {who}: {gate.text}: {outcome.text}")
+            named = gate.text if gate.who else f"{who}: {gate.text}"
+            lines.append(f"gate {outcome.verdict}: {named}: {outcome.text}")
     worst = next((verdict for verdict in (FAIL, INCONCLUSIVE) if verdict in verdicts), PASS)
     return EXIT[worst], lines

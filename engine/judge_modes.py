@@ -75,6 +75,15 @@ def grade_work(items: list[dict[str, Any]]) -> judging.Work:
     )
 
 
+def without_verdict(summary: dict[str, Any], any_usable: bool, asked: str) -> int:
+    """Exit code 1, and why, when no reply at all held a verdict: then nothing was measured. asked: keys of a reply."""
+    if any_usable:
+        return 0
+    codes = ", ".join(f"{code} {count}" for code, count in sorted((summary.get("codes") or {}).items()))
+    VOICE.error(f"no reply holds a usable verdict ({codes or 'no reply'}); a reply is an object with {asked}")
+    return 1
+
+
 def main_grade(options: Any) -> int:
     return VOICE.guard(judging.HANDLED, grade, options)
 
@@ -94,7 +103,7 @@ def grade(options: Any) -> int:
         return code or 3
     whole = graded_file(data, found, done["manifest"], options)
     finish(options, whole, judge_tables.grade_table)
-    return code
+    return code or without_verdict(whole["judge"], any(item["judge"] for item in whole["results"]), "score and why")
 
 
 def unguided(items: list[dict[str, Any]]) -> int:
@@ -263,7 +272,8 @@ def compare(options: Any) -> int:
         return code or 3
     whole = compared_file(files, names, work, identical, found, done["manifest"], options)
     finish(options, {**whole, "only_in": alone}, judge_tables.compare_table)
-    return code
+    picked = any(pair["decision"] in ("A", "B", "equal") for pair in whole["pairs"])
+    return code or without_verdict(whole["judge"], picked, "winner (first, second or tie) and why")
 
 
 def tell_alone(alone: dict[str, list[str]]) -> None:

@@ -210,7 +210,7 @@ def ask_all(
     if code:
         with contextlib.suppress(OSError):  # the totals are for readers; nothing depends on them
             evidence.write_manifest(folder, {**manifest, "totals": generate.totals(runs)})
-        ending.not_complete(evaluation, folder, runs, work.problem)
+        ending.not_complete(evaluation, folder, runs, work.problem, options)
     return 130 if code and received else code
 
 
@@ -339,7 +339,15 @@ def taken_up(
 
 
 def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
+    published = rescoring.is_receipt(options.rescore)
+    if options.report and published:
+        text = f"--report: {options.rescore} is a receipt, and nothing is written into one"
+        raise evaluations.UsageError(
+            text, f"make the page with: python3 -I report.py {options.rescore} --out page.html"
+        )
     code = rescore(evaluation, options.rescore, options)
+    if published:
+        say(f"{PROGRAM}: {options.rescore} is a receipt: its figures are worked out again, its files left as they are")
     if options.report:
         say(f"report: {write_report(options.rescore)}")
     return code
@@ -369,13 +377,16 @@ def rescore(
     warn(problems + summary.flat_dimensions(items, options.by, result["by"]))
     for line in lines:
         say(f"{PROGRAM}: {line}")
+    silent = [name for name, arm in result["arms"].items() if not arm["counts"]["ok"]]
+    for name in silent:
+        error(f"{name}: not one pair has a usable verdict; nothing was measured")
     if manifest["status"] != "complete":
         error(
             f"{folder}: the run is not complete",
             "resume with: " + commands.command(evaluation.folder, "--resume", folder),
         )
         return 3
-    return 1 if problems else code
+    return 1 if problems or silent else code
 
 
 def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
@@ -436,7 +447,7 @@ def main_prune(evaluation: evaluations.Evaluation, options: Any) -> int:
 
 
 def main_plan(evaluation: evaluations.Evaluation, options: Any) -> int:
-    default = [name for name in ("pareto", "baseline") if name in evaluation.config["arms"]]
+    default = list(evaluation.config.get("default_arms", []))
     arms = chosen_arms(evaluation, options, default or list(evaluation.config["arms"]))
     estimate = plan.estimate(evaluation, arms, selected(evaluation, options), options)
     estimate["no_receipt"] = receipt_modes.planned_obstacles(evaluation, options)

@@ -130,6 +130,7 @@ def arm_estimate(
         "output_tokens": 0 if free else round(output * requests),
         "output_tokens_at_most": 0 if free else evaluation.config["max_tokens"] * requests,
         "output_basis": "a control asks no model" if free else basis,
+        "asks": None if free else asked_text(arm.settings),
         "rpm": None if free else rpm,
         "minutes": None if free or rpm is None else round(requests / rpm, 1),
     }
@@ -207,6 +208,13 @@ def number(value: float | None, digits: int = 0) -> str:
     return "unknown" if value is None else f"{value:,.{digits}f}"
 
 
+def asked_text(settings: dict[str, Any]) -> str:
+    """Who would be asked where, and whether the key for it is there; never the key."""
+    name = settings.get("key_env")
+    key = f"key in {name} ({'set' if os.environ.get(name) else 'not set'})" if name else "no key"
+    return f"{settings.get('model')} at {settings.get('endpoint')}, {key}"
+
+
 def arm_lines(name: str, found: dict[str, Any]) -> list[str]:
     """The plan of one arm for people."""
     lines = [
@@ -219,6 +227,10 @@ def arm_lines(name: str, found: dict[str, Any]) -> list[str]:
         f"  minutes         {number(found['minutes'], 1)}"
         + (f" at {found['rpm']:g} requests a minute" if found["rpm"] else ""),
     ]
+    if found["cost_usd"] is None:
+        lines.append(f"{'':18}(tell prices with --price IN,CACHED,OUT, or as price_usd_per_mtok in eval.json)")
+    if found["asks"]:
+        lines.append(f"  asks            {found['asks']}")
     if found["batch_cost_usd"] is not None:
         lines.append(f"  as a batch      {number(found['batch_cost_usd'], 2)} US $")
     if found["weekly_share"] is not None:

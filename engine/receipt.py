@@ -330,7 +330,8 @@ def examine(opened: foreign.Opened, evaluation: Any, freeze: Freeze) -> audit.Au
     if manifest.get("raw_sha256") not in (None, opened.folder.sha256("raw.jsonl.gz")):
         obstacles.append(Obstacle("raw.jsonl.gz: sha256 is not the manifest's", "the raw file was changed"))
     if obstacles:
-        lines = [f"cannot become a receipt: {len(obstacles)} conditions are not met"]
+        met = "1 condition is" if len(obstacles) == 1 else f"{len(obstacles)} conditions are"
+        lines = [f"cannot become a receipt: {met} not met"]
         raise NotAReceipt("\n".join(lines + [f"{found.text} -> {found.remedy}" for found in obstacles]))
     return found
 

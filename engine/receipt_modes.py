@@ -98,7 +98,8 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     if options.format == "json":
         print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
-        messages.show(verifying.render(f"verify {options.verify}", checks, figure_lines(state.fresh)))
+        more = figure_lines(state.fresh) + judge_lines(state.opened)
+        messages.show(verifying.render(f"verify {options.verify}", checks, more))
     if any(check.status == verifying.FAIL for check in checks):
         return 1
     return gate_code(state.fresh, wanted)
@@ -118,6 +119,19 @@ def gate_code(result: dict[str, Any] | None, wanted: list[gates.Gate]) -> int:
     return code
 
 
+def judge_lines(opened: Any) -> list[str]:
+    """Who was asked where, as the evidence says: that these replies came from there is nothing it can prove."""
+    lines = []
+    for arm in opened.arms if isinstance(opened, foreign.Opened) else []:
+        if arm.control:
+            continue
+        listed = "on the frozen list" if arm.frozen else "not on the frozen list"
+        asked = f"{arm.settings.get('model') or 'an unnamed model'} at {arm.settings.get('endpoint') or 'no endpoint'}"
+        shown = f"recorded replies of {arm.name}" if arm.provenance == "recorded" else asked
+        lines.append(f"{foreign.shown(arm.name, 60)}: {foreign.shown(shown, 160)}, {listed}")
+    return [*lines, "who wrote the replies is what the evidence says, not what it proves"] if lines else []
+
+
 def figure_lines(result: dict[str, Any] | None) -> list[str]:
     """The headline of each judge as recomputed, so that a reader sees what was verified."""
     lines = []
@@ -126,7 +140,9 @@ def figure_lines(result: dict[str, Any] | None) -> list[str]:
         for metric in ("kappa", "agreement", "position_consistency", "mean"):
             found = arm["metrics"].get(metric)
             if found and found["value"] is not None:
-                span = f" [{found['low']:.3f}, {found['high']:.3f}]" if found["low"] is not None else ""
+                why = (found.get("interval") or {}).get("reason")
+                span = f" [{why}]" if why else ""
+                span = f" [{found['low']:.3f}, {found['high']:.3f}]" if found["low"] is not None else span
                 shown.append(f"{metric} {found['value']:.4f}{span}")
         lines.append(f"{foreign.shown(name, 60)}: {', '.join(shown)}")
     return lines
@@ -175,15 +191,13 @@ def recorded_judges(evaluation: evaluations.Evaluation, top: str) -> tuple[dict[
     notes, problems = [], []
     names = sorted(os.listdir(top)) if os.path.isdir(top) else []
     folders = [os.path.join(top, name) for name in names if os.path.isfile(os.path.join(top, name, "receipt.json"))]
+    folders = [each for each in folders if commands.slug_in(os.path.join(each, "manifest.json")) == evaluation.slug]
     for folder in folders[:DEMO_RECEIPTS]:
         state = verifying.verify(folder, evaluation, time.time(), [])
         folder = os.path.relpath(folder)
         bad = [check.name for check in state.done.values() if check.status == verifying.FAIL]
         if bad:
             problems.append(f"{folder}: does not verify: {', '.join(bad)} (see --verify {folder})")
-            continue
-        manifest = state.opened.manifest if state.opened else {}
-        if manifest.get("slug") != evaluation.slug:
             continue
         counts = [sum(check.status == status for check in state.done.values()) for status in ("ok", "not checked")]
         notes.append(f"{folder}: verified, {counts[0]} checks ok, {counts[1]} not checked")

@@ -6,7 +6,9 @@ summary are written beside the raw rows, and can be made again from them at any 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import tempfile
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -47,8 +49,8 @@ def check_raw(folder: str, manifest: dict[str, Any]) -> list[str]:
 
 
 def missing_rows(manifest: dict[str, Any], tables: dict[str, verdicts.ArmTable]) -> list[str]:
-    """One line for every judge of a complete run whose rows are not all there."""
-    if manifest["status"] != "complete":
+    """One line for every judge of a complete run whose rows are not all there, unless it never had them (imported)."""
+    if manifest["status"] != "complete" or manifest.get("sparse"):
         return []
     counts = {name: table.choices["original"].count(verdicts.MISSING) for name, table in tables.items()}
     return [f"raw.jsonl.gz: {name}: {count} rows are missing" for name, count in counts.items() if count]
@@ -76,16 +78,30 @@ def result_of(
 def rescore(
     evaluation: Any, folder: str, manifest: dict[str, Any], items: Any, arms: list[Any], options: Any
 ) -> tuple[dict[str, Any], list[str]]:
-    """Parse and score every kept reply again, write scored rows and summary; returns the result and what mismatched."""
+    """Parse and score every kept reply again, write scored rows and summary; returns the result and what mismatched.
+
+    Nothing is written into a receipt, whose files are what its sums say.
+    """
     configs = {arm.name: arm.overlay(evaluation.config) for arm in arms}
     settings = {arm.name: arm.settings for arm in arms}
     reader = verdicts.Reader(items, settings, configs, manifest["repeats"], evaluation.recipe)
     problems = check_raw(folder, manifest)
     source = raw_source(folder, manifest, evaluation, items, arms)
     scored = verdicts.scored_lines(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
-    path = os.path.join(folder, "scored.jsonl.gz")
-    evidence.write_lines(path, scored, evidence.QUICK_LEVEL)
-    problems += missing_rows(manifest, reader.tables)
-    result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
-    evidence.write_atomic(os.path.join(folder, "summary.json"), evidence.pretty(result))
+    with place_for(folder) as place:
+        path = os.path.join(place, "scored.jsonl.gz")
+        evidence.write_lines(path, scored, evidence.QUICK_LEVEL)
+        problems += missing_rows(manifest, reader.tables)
+        result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
+        evidence.write_atomic(os.path.join(place, "summary.json"), evidence.pretty(result))
     return result, problems + reader.problems
+
+
+def is_receipt(folder: str) -> bool:
+    """Whether a folder is published evidence, which stays as it is."""
+    return os.path.exists(os.path.join(folder, "receipt.json"))
+
+
+def place_for(folder: str) -> contextlib.AbstractContextManager[str]:
+    """Where scored rows and summary go: into the run; for a receipt into a folder that is gone afterwards."""
+    return tempfile.TemporaryDirectory() if is_receipt(folder) else contextlib.nullcontext(folder)

@@ -98,7 +98,8 @@ def head_section(result: dict[str, Any]) -> list[str]:
         f"shown in both orders, {result['repeats_run']} {plural('repeat', result['repeats_run'])}",
         f"decision: {RULES[result['decision']]}; majority over the repeats",
         f"headline: {NAMES[result['headline']]} against gold; brackets: {100 * level:g}% intervals, "
-        f"{bootstrap['resamples']:,} resamples of questions, seed {result['seed']}",
+        f"{bootstrap['resamples']:,} resamples of questions, seed {result['seed']}"
+        + ("" if questions else "; of shares Wilson's"),
     ]
 
 
@@ -321,7 +322,8 @@ def level_sections(result: dict[str, Any]) -> list[Section]:
         head = (dimension, "pairs", "questions", *[f"{name}: right, kappa" for name in names])
         head += ("people: vote = vote",) if people else ()
         resamples = result["bootstrap"].get("level_resamples", result["bootstrap"]["resamples"])
-        found.append((f"By {dimension} (exploratory; intervals of {resamples:,} resamples)", head, body, []))
+        notes = ["kappa stands last, where a level has 30 pairs with gold and gold of both kinds"]
+        found.append((f"By {dimension} (exploratory; intervals of {resamples:,} resamples)", head, body, notes))
     return found
 
 

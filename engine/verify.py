@@ -155,6 +155,11 @@ def differences(fresh: Any, stored: Any, path: str = "") -> Iterator[Difference]
         yield Difference(path, "differs", fresh, stored)
 
 
+def counted(count: int, word: str) -> str:
+    """'1 arm', '2 arms'."""
+    return f"{count} {word}" if count == 1 else f"{count} {word}s"
+
+
 # === 1 to 4: what is there ===
 
 
@@ -345,7 +350,8 @@ def check_conditions(state: State) -> Outcome:
         return judged(lines, "complete (a run: split, limit and repeats are free)")
     lines += [obstacle.text for obstacle in receipts.whole_obstacles(manifest, opened.config)]
     return judged(
-        lines, f"complete, whole test split ({len(opened.items)} pairs), {manifest['repeats']} repeats as frozen"
+        lines,
+        f"complete, whole test split ({len(opened.items)} pairs), {counted(manifest['repeats'], 'repeat')} as frozen",
     )
 
 
@@ -359,7 +365,7 @@ def check_config_hash(state: State) -> Outcome:
         if got != expected:
             lines.append(f"arm {foreign.shown(arm.name, 60)}: expected {expected}, got {foreign.shown(got)}")
     lines += outside_problems(opened)
-    return judged(lines, f"{len(opened.arms)} arms")
+    return judged(lines, counted(len(opened.arms), "arm"))
 
 
 def outside_problems(opened: foreign.Opened) -> list[str]:
@@ -560,6 +566,8 @@ def check_sameness(state: State) -> Outcome:
             reason, count = found.reasons[name].most_common(1)[0]
             if count * 2 > replies > 2:
                 notes.append(f"arm {foreign.shown(name, 60)}: {count} of {replies} reasons are the same: {reason}")
+    if found.repeats == 1 and not notes:
+        return passed("one repeat: there is nothing that could repeat itself")
     return passed("see below" if notes else "replies vary over the repeats", notes)
 
 
@@ -681,7 +689,9 @@ def expected_lines(result: dict[str, Any], expected: list[tuple[str, str]]) -> l
 def check_expected(state: State) -> Outcome:
     if not state.expected:
         return not_checked("no --expect given")
-    return judged(expected_lines(recomputed(state), state.expected), f"{len(state.expected)} figures as expected")
+    return judged(
+        expected_lines(recomputed(state), state.expected), f"{counted(len(state.expected), 'figure')} as expected"
+    )
 
 
 def check_pinned_code(state: State) -> Outcome:

@@ -19,7 +19,7 @@ BROKEN = "test_client.TryingAgain.test_h12_h14_broken_connections"
 SILENT = "test_client.TryingAgain.test_h15_h16_silence_and_dripping_end_as_failed_rows"
 ROWS = "test_client.RowsWithoutAVerdict.test_filters_and_long_prompts_concern_one_row_and_are_not_tried_again"
 REFUSED = "test_client.RefusedRequests.test_"
-FIXTURE = "test_evidence.Fixture.test_"
+FIXTURE = "test_fixtures.Fixture.test_"
 
 # === Which test covers which case ===
 

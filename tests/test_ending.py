@@ -28,6 +28,13 @@ class Words(unittest.TestCase):
         for code in (None, "connection", "no_credit", "retry_after", "certificate", "http_503"):
             self.assertEqual("resume with: python3 -I run_eval.py --resume RUN", way_on(code))
 
+    def test_pace_and_limits_are_named_again_but_for_the_money_that_is_spent(self) -> None:
+        given = SimpleNamespace(rpm=30.0, concurrency=8, by_item=True, timeout=None, key_file="a b", max_usd=5.0)
+        words = " --rpm 30.0 --concurrency 8 --by-item --key-file 'a b'"
+        self.assertEqual(words + " --max-usd 5.0", ending.same_pace(given))
+        self.assertEqual(words, ending.same_pace(given, spent=True))
+        self.assertEqual("", ending.same_pace(None))
+
     def test_a_refused_key_is_changed_where_it_stands(self) -> None:
         self.assertTrue(way_on("auth").endswith("--resume RUN --key-env VAR"))
         self.assertTrue(way_on("auth", key_env="K").endswith("--resume RUN --key-env VAR"))

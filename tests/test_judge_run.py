@@ -495,6 +495,13 @@ class Comparing(JudgeCase):
                 self.assertEqual(4, summary[f"flips_{place}"])
                 self.assertEqual(0.5, summary["win_rate"]["value"])
 
+    def test_a_judge_without_any_verdict_is_an_error_that_says_what_a_reply_holds(self) -> None:
+        self.write_two(2)
+        with FaultServer(lambda request: chat({"choice": "A", "reason": "words of another recipe"})) as server:
+            said = self.compare(server, code=1)
+        self.assertIn("no reply holds a usable verdict (missing_key 4)", said.stderr)
+        self.assertIn("winner (first, second or tie) and why", said.stderr)
+
     def test_ties_invalid_and_failed_pairs_are_counted_apart(self) -> None:
         self.write_two(4)
 

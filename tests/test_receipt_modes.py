@@ -92,6 +92,19 @@ class Verifying(CommandCase):
         failing = [check["name"] for check in json.loads(done.stdout)["checks"] if check["status"] == "FAIL"]
         self.assertEqual(["hashes", "figures", "receipt"], failing)
 
+    def test_a_rescore_leaves_a_receipt_as_it_is(self) -> None:
+        copy = os.path.join(self.top, "copy")
+        shutil.copytree(self.receipt, copy)
+        before = {path.name: path.read_bytes() for path in Path(copy).glob("*") if path.is_file()}
+        done = self.command("--rescore", copy, "--bootstrap", "50")
+        self.assertEqual(0, done.returncode, done.stderr)
+        self.assertIn("is a receipt: its figures are worked out again, its files left as they are", done.stderr)
+        refused = self.command("--rescore", copy, "--report")
+        self.assertEqual(2, refused.returncode)
+        self.assertIn("report.py", refused.stderr)
+        after = {path.name: path.read_bytes() for path in Path(copy).glob("*") if path.is_file()}
+        self.assertEqual(before, after)
+
     def test_quoted_figures_decide_the_exit_code(self) -> None:
         self.assertEqual(
             0, self.command("--verify", self.receipt, "--expect", "control-first.agreement=0.00").returncode

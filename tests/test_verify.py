@@ -339,17 +339,19 @@ class BrokenInOneThing(ReceiptCase):
         for change in (judge, praise):
             with self.subTest(change.__name__):
                 self.setUp()
-                small.edit_json(self.folder, "summary.json", change)
-                small.edit_json(self.folder, "receipt.json", lambda v, change=change: change(v["receipt"]["figures"]))
-                self.sign_again()
+                self.forge_figures(change)
                 self.assertEqual({"figures"}, failing(self.folder, ours))
+
+    def forge_figures(self, change: Callable[[Any], None]) -> None:
+        """A change of the figures wherever they stand, with the sums made to fit."""
+        small.edit_json(self.folder, "summary.json", change)
+        small.edit_json(self.folder, "receipt.json", lambda v: change(v["receipt"]["figures"]))
+        self.sign_again()
 
     def test_only_places_that_earlier_versions_are_known_to_lack_may_be_missing(self) -> None:
         ours = small.small_evaluation()
         ours.hashes.update({"agreement.py": "0" * 64})
-        small.edit_json(self.folder, "summary.json", lambda v: v.pop("detectable"))
-        small.edit_json(self.folder, "receipt.json", lambda v: v["receipt"]["figures"].pop("detectable"))
-        self.sign_again()
+        self.forge_figures(lambda found: found.pop("detectable"))
         self.assertEqual({"figures"}, failing(self.folder, ours))
         with unittest.mock.patch.object(verify, "EARLIER", ("detectable",)):
             self.assertEqual(set(), failing(self.folder, ours))

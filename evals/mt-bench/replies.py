@@ -59,6 +59,10 @@ def objects_of(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
                     if not isinstance(value, dict):
                         raise ReplyError(f"{path}:{number}: expected an object, got {type(value).__name__}")
                     yield f"{path}:{number}", value
+    except FileNotFoundError:
+        build = "\nhint: build the pairs first: python3 -I evals/mt-bench/build.py --help"
+        hint = build if os.path.basename(path) == "fixture.jsonl" else ""
+        raise ReplyError(f"{path}: is not there{hint}", 3) from None
     except (OSError, UnicodeDecodeError) as error:
         raise ReplyError(f"{path}: cannot be read: {error}", 3) from None
     except (ValueError, RecursionError) as error:

@@ -1,0 +1,109 @@
+"""What is said when a run ends before every reply is there: how far it came, why replies failed, how it goes on.
+
+A resumed run asks exactly what the run was started with, so the hint to resume stands alone only where that can help;
+elsewhere it says what to change first. Hints speak of flags for a judge of one's own, of eval.json for the others.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from typing import Any
+
+import commands
+import evidence
+import generate
+import messages
+
+# === Constants ===
+
+# Codes of a stop after which the same request would be refused again, unless the server is changed.
+SAME_AGAIN = ("not_found", "bad_request", "wrong_model", "redirect", "event_stream", "bad_body")
+# What an entry of eval.json is called on the command line.
+FLAGS = (
+    (
+        r'name the variable that holds the key as "key_env" in the arm',
+        "name the variable that holds the key: --key-env VAR",
+    ),
+    (r'"omit": \["(\w+)"\]', r"--omit \1"),
+    (r'"rename": \{"(\w+)": "(\w+)"\}', r"--rename \1=\2"),
+    (r'"output_mode": "(\w+)"', r"--output-mode \1"),
+    (r'"format": "(\w+)"', r"--api-format \1"),
+    (r'"strict": true', "--strict"),
+    (r'"(omit|rename|strict)"', r"--\1"),
+    (r'"output_mode"', "--output-mode"),
+    (r'"extra_body"', "--extra-body"),
+    (r"\bthe arm\b", "the command"),
+)
+
+
+# === Why replies failed ===
+
+
+def failures(journal: str, runs: dict[str, generate.ArmRun]) -> tuple[Counter[str], str]:
+    """(reason code -> failed replies that are not made good, the words of the last of them)."""
+    counts: Counter[str] = Counter()
+    last = (-1, "")
+    if not os.path.exists(journal):
+        return counts, ""
+    with evidence.open_file(journal) as stream:
+        for run in runs.values():
+            for state, offset in zip(run.state, run.offsets):
+                if state != generate.FAILED or offset < 0:
+                    continue
+                kept = generate.entry_at(stream, offset)["evidence"]
+                counts[kept["code"] or "unknown"] += 1
+                last = max(last, (offset, (kept["error"] or {}).get("text") or ""))
+    return counts, last[1]
+
+
+def failed_text(counts: dict[str, int], last: str) -> str:
+    """' (http_500 2; the last: HTTP 500: down)', '' when nothing failed."""
+    if not counts:
+        return ""
+    codes = ", ".join(f"{code} {count}" for code, count in sorted(counts.items()))
+    return f" ({codes}; the last: {last})" if last else f" ({codes})"
+
+
+# === How it goes on ===
+
+
+def in_flags(hint: str | None, frozen: bool) -> str | None:
+    """The client's hint, which speaks of an arm's entry, in flags for a judge of one's own."""
+    if hint is None or frozen:
+        return hint
+    for pattern, flag in FLAGS:
+        hint = re.sub(pattern, flag, hint)
+    return hint
+
+
+def asks_the_same(code: str | None) -> bool:
+    """Whether a stop is about the request itself, which a resumed run sends again as it is."""
+    return code in SAME_AGAIN or (code or "").startswith("http_4")
+
+
+def way_on(evaluation: Any, folder: str, arm: Any, code: str | None) -> str:
+    """How the run goes on. arm: the one that a stop was about, if it was about one."""
+    resume = commands.command(evaluation.folder, "--resume", folder)
+    if arm is None or not (code == "auth" or asks_the_same(code)):
+        return f"resume with: {resume}"
+    if code == "auth" and not arm.frozen:
+        return f"resume with a key that is accepted: {resume} --key-env VAR"
+    if code == "auth" and arm.settings.get("key_env"):
+        return f"put a key that is accepted into {arm.settings['key_env']}, then resume with: {resume}"
+    change = f"change arms.{arm.name} in eval.json, --freeze" if arm.frozen else "change the command"
+    return f"a resumed run asks the same: {change} and start again, or resume once the server is changed: {resume}"
+
+
+def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun], problem: Any) -> None:
+    """Say how far a run has come, why it stopped and how it goes on. problem: NotComplete, or None."""
+    arm = runs[problem.arm].arm if problem is not None and problem.arm in runs else None
+    voice = messages.Voice("run_eval")
+    if problem is not None:
+        voice.error(str(problem), in_flags(problem.hint, arm is None or arm.frozen))
+    missing, ok, invalid, failed = (sum(run.progress.counts[state] for run in runs.values()) for state in range(4))
+    total = missing + ok + invalid + failed
+    why = failed_text(*failures(os.path.join(folder, "journal.jsonl"), runs))
+    voice.error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed{why}; the run is not complete")
+    messages.say("hint: " + way_on(evaluation, folder, arm, problem.code if problem is not None else None))

@@ -1,0 +1,133 @@
+"""Recorded judge replies become a run like any other: same evidence, same parsing, rescored and compared offline.
+
+One JSON line per reply: item_id, order ("original" or "swapped"), repeat (from 1; default 1), and what the judge said:
+content (text), or tool_calls ([{"name", "arguments"}]). Known or null: model, provider, finish_reason, usage ({"input",
+"output", "cached", "reasoning"}), started_at, latency_ms, id. What was not recorded stays unknown; nothing is made up.
+Pairs without both replies are counted as missing. Every line is checked before anything is written.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import client
+import evaluation as evaluations
+import evidence
+import fixtures
+import generate
+import rows
+
+# === Constants ===
+
+ORDERS = {"original": "original", "swapped": "swapped", "ab": "original", "ba": "swapped"}
+MAX_REPEATS = 1000  # a larger number is a misread column, not a repeat
+TEXTS = ("content", "model", "provider", "finish_reason", "refusal", "started_at", "id")
+
+
+# === One line ===
+
+
+def refuse(where: str, field: str, expected: str, got: Any) -> evidence.EvidenceError:
+    return evidence.EvidenceError(f"{where}: field '{field}': expected {expected}, got {str(got)[:60]!r}")
+
+
+def check_line(line: Any, where: str) -> None:
+    """Refuse a line whose fields are of the wrong kind. Raises: EvidenceError."""
+    if not isinstance(line, dict):
+        raise evidence.EvidenceError(f"{where}: expected a JSON object, got {type(line).__name__}")
+    if not isinstance(line.get("item_id"), str):
+        raise refuse(where, "item_id", "a text", line.get("item_id"))
+    if line.get("order") not in ORDERS:
+        raise refuse(where, "order", "original or swapped", line.get("order"))
+    repeat = line.get("repeat", 1)
+    if type(repeat) is not int or not 1 <= repeat <= MAX_REPEATS:
+        raise refuse(where, "repeat", f"a number from 1 to {MAX_REPEATS}", repeat)
+    for field in TEXTS:
+        if line.get(field) is not None and not isinstance(line[field], str):
+            raise refuse(where, field, "a text or null", line[field])
+    if line.get("content") is None and line.get("tool_calls") is None and line.get("refusal") is None:
+        raise evidence.EvidenceError(f"{where}: expected content, tool_calls or refusal: the line holds no reply")
+
+
+def reply_of(line: dict[str, Any]) -> dict[str, Any]:
+    """The recorded reply in chat shape."""
+    message: dict[str, Any] = {key: line[key] for key in ("content", "refusal") if line.get(key) is not None}
+    calls = line.get("tool_calls")
+    if isinstance(calls, list):
+        given = [call if isinstance(call, dict) else {} for call in calls]
+        message["tool_calls"] = [call if "function" in call else {"function": call} for call in given]
+    reply: dict[str, Any] = {key: line[key] for key in ("id", "model", "provider") if line.get(key) is not None}
+    return {**reply, "choices": [{"message": message, "finish_reason": line.get("finish_reason")}]}
+
+
+def entry_of(line: dict[str, Any], name: str, recipe: Any, mode: str) -> dict[str, Any]:
+    """The journal entry of one recorded reply, parsed as a live one is."""
+    reply = reply_of(line)
+    latency = line.get("latency_ms") if type(line.get("latency_ms")) is int else None
+    outcome = client.Outcome("reply", reply=reply, started_at=line.get("started_at"), latency_ms=latency)
+    verdict = recipe.parse(rows.reply_of(rows.reply_parts(reply)), mode)
+    kept = rows.evidence_of(outcome, line.get("usage"), verdict, mode)
+    kept.update(retries=None, attempts_maybe_billed=None)  # nobody recorded them
+    return rows.journal_entry(line["item_id"], name, line.get("repeat", 1), ORDERS[line["order"]], verdict, kept)
+
+
+# === The file ===
+
+
+def read_lines(path: str, places: dict[str, int], known: set[str]) -> Iterator[dict[str, Any]]:
+    """The lines of the selection, each checked. Raises: EvidenceError naming the line.
+
+    places: items of the selection; known: all items of the fixture (an item of another split is passed over).
+    """
+    seen: dict[tuple[str, str, int], int] = {}
+    for number, data in evidence.read_lines(path):
+        where = f"{path}:{number}"
+        line = evidence.parse_json(data, where)
+        check_line(line, where)
+        if line["item_id"] not in known:
+            raise evidence.EvidenceError(f"{where}: item {line['item_id']!r} is not in the fixture")
+        key = (line["item_id"], ORDERS[line["order"]], line.get("repeat", 1))
+        if key in seen:
+            raise evidence.EvidenceError(f"{where}: {' '.join(map(str, key))} stands twice, first in line {seen[key]}")
+        seen[key] = number
+        if line["item_id"] in places:
+            yield line
+
+
+def recorded_arm(label: str, lines: list[dict[str, Any]], mode: str | None) -> evaluations.Arm:
+    """The arm of recorded replies: its model is the one they name, when they name a single one."""
+    models = {line["model"] for line in lines if line.get("model")}
+    settings: dict[str, Any] = {"recorded": True, "model": models.pop() if len(models) == 1 else label}
+    if mode:
+        settings["output_mode"] = mode
+    evaluations.check_arm(label, settings, "--arm-label")
+    return evaluations.Arm(label, settings, frozen=False)
+
+
+def journal_of(
+    lines: list[dict[str, Any]], arm: evaluations.Arm, evaluation: evaluations.Evaluation
+) -> Iterator[bytes]:
+    """The journal lines of all replies."""
+    mode = arm.overlay(evaluation.config).get("output_mode", "tool")
+    for line in lines:
+        yield evidence.row_bytes(entry_of(line, arm.name, evaluation.recipe, mode))
+
+
+def write_run(
+    folder: str,
+    manifest: dict[str, Any],
+    items: fixtures.Items,
+    arm: evaluations.Arm,
+    lines: list[dict[str, Any]],
+    evaluation: evaluations.Evaluation,
+) -> dict[str, Any]:
+    """Journal and raw rows of the recorded replies; returns the finished manifest."""
+    path = os.path.join(folder, "journal.jsonl")
+    evidence.write_atomic(path, journal_of(lines, arm, evaluation))
+    runs = generate.arm_runs([arm], evaluation.config, len(items), manifest["repeats"])
+    generate.read_journal(path, runs, {item_id: place for place, item_id in enumerate(items.ids)})
+    missing = runs[arm.name].progress.counts[generate.MISSING]
+    return generate.finish(folder, {**manifest, "sparse": bool(missing)}, items, runs, time.time())
