@@ -47,12 +47,17 @@ class Claim(NamedTuple):
 
 
 class Run(NamedTuple):
-    """How one run is made: evaluation, which replies, which control is judged on the same pairs and merged."""
+    """How one run is made: evaluation, which replies, which control is judged on the same pairs and merged.
+
+    kept: a file of recorded replies beside the evaluation, ready to be imported, instead of GPT-4's.
+    """
 
     folder: str
     replies: tuple[str, ...]
     imports: tuple[str, ...] = ()
     control: bool = True
+    kept: str | None = None
+    arm: str = ARM
 
 
 RUNS = {
@@ -61,6 +66,7 @@ RUNS = {
     "twice-1": Run("mt-bench", ("--all-samples",), control=False),
     "twice-2": Run("mt-bench-turn2", ("--turn", "2", "--all-samples"), control=False),
     "hundred": Run("mt-bench-100", (), ("--output-mode", "text")),
+    "small": Run("mt-bench-100", (), kept="smollm2-135m.jsonl", arm="smollm2-135m"),
 }
 
 # === Claims ===
@@ -175,11 +181,12 @@ def make_run(name: str, recorded: str, out: str, more: Sequence[str]) -> Any:
     evaluation, fixture = f"evals/{made.folder}", os.path.join(HOME, "evals", made.folder, "fixture.jsonl")
     folder = os.path.join(out, name)
     os.makedirs(folder, exist_ok=True)
-    lines = os.path.join(folder, "replies.jsonl")
-    given = () if "--turn" in made.replies else ("--fixture", fixture)
-    command("evals/mt-bench/replies.py", recorded, *made.replies, *given, into=lines)
+    lines = os.path.join(HOME, evaluation, made.kept) if made.kept else os.path.join(folder, "replies.jsonl")
+    if not made.kept:
+        given = () if "--turn" in made.replies else ("--fixture", fixture)
+        command("evals/mt-bench/replies.py", recorded, *made.replies, *given, into=lines)
     target = os.path.join(HOME, evaluation)
-    imported = ("--import-replies", lines, "--arm-label", ARM, *made.imports, "--out", folder)
+    imported = ("--import-replies", lines, "--arm-label", made.arm, *made.imports, "--out", folder)
     run = command("run_eval.py", target, *imported)
     if made.control:
         asked = ("--generate", "--arms", "control-longer", "--repeats", "1", "--quiet", "--out", folder)
