@@ -109,9 +109,7 @@ def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str =
     return f"a resumed run asks the same: {change} and start again, or resume once the server is changed: {resume}"
 
 
-def not_complete(
-    evaluation: Any, folder: str, runs: dict[str, generate.ArmRun], problem: Any, options: Any = None
-) -> None:
+def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun], problem: Any, options: Any) -> None:
     """Say how far a run has come, why it stopped and how it goes on. problem: NotComplete, or None."""
     arm = runs[problem.arm].arm if problem is not None and problem.arm in runs else None
     voice = messages.Voice("run_eval")

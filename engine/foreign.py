@@ -315,13 +315,18 @@ def manifest_problems(manifest: dict[str, Any]) -> list[str]:
 
 
 def total_problems(totals: Any, where: str) -> list[str]:
-    """What is wrong with a manifest's totals: arm -> name -> count, or the counts of served models."""
+    """What is wrong with a manifest's totals: arm -> name -> count; served_models: model -> count."""
+    if not isinstance(totals, dict):
+        return [f"{where}: field 'totals': expected an object, got {shown(totals, 60)}"]
     lines = []
-    for name, part in totals.items() if isinstance(totals, dict) else [("", None)]:
-        for key, count in part.items() if isinstance(part, dict) else [("", None)]:
-            counts = list(count.values()) if key == "served_models" and isinstance(count, dict) else [count]
-            if not all(is_number(each, 0, 1e18) for each in counts):
-                label = ".".join(["totals", *(shown(word, 60) for word in (name, key) if word)])
+    for name, part in totals.items():
+        if not isinstance(part, dict):
+            lines.append(f"{where}: field 'totals.{shown(name, 60)}': expected counts, got {shown(part, 60)}")
+            continue
+        for key, count in part.items():
+            counts = count if key == "served_models" else {key: count}
+            if not isinstance(counts, dict) or not all(is_number(each, 0, 1e18) for each in counts.values()):
+                label = f"totals.{shown(name, 60)}.{shown(key, 60)}"
                 lines.append(f"{where}: field '{label}': expected counts, got {shown(count, 60)}")
     return lines
 

@@ -98,7 +98,8 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     if options.format == "json":
         print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
     else:
-        more = figure_lines(state.fresh) + judge_lines(state.opened)
+        arms = state.opened.arms if isinstance(state, verifying.State) and state.opened else []
+        more = figure_lines(state.fresh) + judge_lines(arms)
         messages.show(verifying.render(f"verify {options.verify}", checks, more))
     if any(check.status == verifying.FAIL for check in checks):
         return 1
@@ -119,10 +120,10 @@ def gate_code(result: dict[str, Any] | None, wanted: list[gates.Gate]) -> int:
     return code
 
 
-def judge_lines(opened: Any) -> list[str]:
+def judge_lines(arms: list[evaluations.Arm]) -> list[str]:
     """Who was asked where, as the evidence says: that these replies came from there is nothing it can prove."""
     lines = []
-    for arm in opened.arms if isinstance(opened, foreign.Opened) else []:
+    for arm in arms:
         if arm.control:
             continue
         listed = "on the frozen list" if arm.frozen else "not on the frozen list"

@@ -475,11 +475,9 @@ def totals_problems(state: State) -> list[str]:
     Retries are left out: those of calls that failed and were asked again stand in the totals and in no row.
     """
     opened, result = need(state), recomputed(state)
-    totals = opened.manifest.get("totals")
-    if totals is None and not opened.is_receipt:
-        return []
-    if not isinstance(totals, dict) or not all(isinstance(said, dict) for said in totals.values()):
-        return [f"manifest.json: field 'totals': expected an object of objects, got {foreign.shown(totals, 40)}"]
+    totals = opened.manifest.get("totals")  # of the right form, or the documents had been refused
+    if totals is None:
+        return ["manifest.json: field 'totals' is missing"] if opened.is_receipt else []
     lines = [
         f"manifest.json: totals: {foreign.shown(name, 60)} is no arm" for name in totals if name not in result["arms"]
     ]
@@ -491,8 +489,7 @@ def totals_problems(state: State) -> list[str]:
         lines += [f"{label}.{key}: is missing" for key in (*fresh, "cost_usd") if key not in said]
         for key in (key for key in fresh if key in said):
             lines += [each.line() for each in differences(fresh[key], said[key], f"{label}.{key}")]
-        good = foreign.is_number(said.get("cost_usd"), cost - COST_TOLERANCE, cost + COST_TOLERANCE)
-        if "cost_usd" in said and not good:
+        if "cost_usd" in said and not abs(said["cost_usd"] - cost) <= COST_TOLERANCE:
             lines.append(f"{label}.cost_usd: expected {cost:.6f}, got {foreign.shown(said['cost_usd'], 40)}")
     return lines
 

@@ -19,7 +19,7 @@ from typing import Any
 
 import runner
 from parallel import beside
-from rooms import ROOT
+from rooms import ROOT, room
 
 FIFOS = hasattr(os, "mkfifo")
 FULL = "/dev/full"
@@ -55,10 +55,8 @@ def set_raw(data: bytes) -> Callable[[Path], None]:
     """Other bytes as the raw file, with the manifest's sum made to match."""
 
     def apply(run: Path) -> None:
-        import hashlib
-
         (run / "raw.jsonl.gz").write_bytes(data)
-        set_field(raw_sha256=hashlib.sha256(data).hexdigest())(run)
+        set_field(raw_sha256=room("evidence").sha256(data))(run)
 
     return apply
 
@@ -106,11 +104,14 @@ class DamagedRun(unittest.TestCase):
         return found.stderr
 
     def test_a_wrong_field_of_the_manifest_is_named(self) -> None:
-        for field, value in (("repeats", "one"), ("arms", {}), ("totals.control-first", 5)):
+        for field, changes in (
+            ("repeats", {"repeats": "one"}),
+            ("arms", {"arms": {}}),
+            ("totals.control-first", {"totals": {"control-first": 5}}),
+            ("totals.control-first.served_models", {"totals": {"control-first": {"served_models": 5}}}),
+        ):
             with self.subTest(field=field):
-                name, _, inner = field.partition(".")
-                said = self.said(set_field(**{name: {inner: value} if inner else value}), "--rescore")
-                self.assertIn(f"manifest.json: field '{field}'", said)
+                self.assertIn(f"manifest.json: field '{field}'", self.said(set_field(**changes), "--rescore"))
 
     def test_rows_that_are_missing_from_a_complete_run_are_a_mismatch(self) -> None:
         said = self.said(set_rows(lambda rows: rows[:-2]), "--rescore", code=1)

@@ -16,6 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import published_evidence
 import receipt_folders as small
 from parallel import beside
 from rooms import ROOT, room
@@ -91,6 +92,12 @@ class Verifying(CommandCase):
         self.assertEqual(1, done.returncode)
         failing = [check["name"] for check in json.loads(done.stdout)["checks"] if check["status"] == "FAIL"]
         self.assertEqual(["hashes", "figures", "receipt"], failing)
+
+    def test_the_published_format_is_verified_by_the_same_command(self) -> None:
+        published = published_evidence.write(os.path.join(self.top, "published"))
+        done = self.command("--verify", published)
+        self.assertEqual((0, ""), (done.returncode, done.stderr))
+        self.assertTrue(done.stdout.rstrip("\n").split("\n")[-1].startswith("ok: "), done.stdout)
 
     def test_a_rescore_leaves_a_receipt_as_it_is(self) -> None:
         copy = os.path.join(self.top, "copy")
