@@ -311,12 +311,39 @@ class AC1(NamedTuple):
     reason: str | None
 
 
-def present_pairs(gold: Sequence[MaybeLabel], predicted: Sequence[MaybeLabel]) -> list[tuple[Label, Label]]:
-    """The (gold, prediction) pairs with both present, canonical. Raises: ValueError if the lengths differ."""
+def present_pairs(gold: Sequence[MaybeLabel], predicted: Sequence[MaybeLabel]) -> Counter[tuple[Label, Label]]:
+    """How often each (gold, prediction) occurs with both present, canonical.
+
+    Labels are counted as given and named afterwards: there are millions of pairs and a handful of labels.
+    Raises: ValueError if the lengths differ, or for an unknown label.
+    """
     if len(gold) != len(predicted):
         raise ValueError(f"gold and predictions: expected equal lengths, got {len(gold)} and {len(predicted)}")
-    pairs = ((canonical(g), canonical(p)) for g, p in zip(gold, predicted))
-    return [(g, p) for g, p in pairs if g is not None and p is not None]
+    try:
+        given = Counter(zip(gold, predicted))
+    except TypeError:  # a label that is no text at all: naming the labels one by one says which
+        given = Counter(zip(map(canonical, gold), map(canonical, predicted)))
+    found: Counter[tuple[Label, Label]] = Counter()
+    for (g, p), count in given.items():
+        first, second = canonical(g), canonical(p)
+        if first is not None and second is not None:
+            found[first, second] += count
+    return found
+
+
+def margins(pairs: Counter[tuple[Label, Label]]) -> tuple[Counter[Label], Counter[Label]]:
+    """How often each label is gold, and how often it is predicted, in counted pairs."""
+    gold: Counter[Label] = Counter()
+    predicted: Counter[Label] = Counter()
+    for (g, p), count in pairs.items():
+        gold[g] += count
+        predicted[p] += count
+    return gold, predicted
+
+
+def hits_of(pairs: Counter[tuple[Label, Label]]) -> int:
+    """How many of some counted pairs agree."""
+    return sum(pairs[label, label] for label in LABELS)
 
 
 def kappa_value(n: int, hits: int, chance: int) -> float | None:
@@ -344,11 +371,11 @@ def raw_agreement(gold: Sequence[MaybeLabel], predicted: Sequence[MaybeLabel], l
     gold, predicted: labels or None, one per item. Invalid predictions stay in n; missing items leave it.
     """
     pairs = present_pairs(gold, predicted)
-    totals = Counter(g for g, _ in pairs)
-    right = Counter(g for g, p in pairs if g == p)
-    k, n = sum(right.values()), len(pairs)
+    totals, predictions = margins(pairs)
+    right = {label: pairs[label, label] for label in LABELS}
+    k, n = sum(right.values()), sum(totals.values())
     per_gold = {label: (right[label], totals[label]) for label in LABELS if totals[label]}
-    invalid = sum(p == "invalid" for _, p in pairs)
+    invalid = predictions["invalid"]
     reason = None if n else "no_items"
     return Agreement(ratio_value(k, n), k, n, len(gold) - n, invalid, per_gold, wilson(k, n, level), reason)
 
@@ -361,9 +388,8 @@ def kappa(gold: Sequence[MaybeLabel], predicted: Sequence[MaybeLabel]) -> Kappa:
     Source: Cohen 1960, Educational and Psychological Measurement 20:37.
     """
     pairs = present_pairs(gold, predicted)
-    n = len(pairs)
-    golds, preds = Counter(g for g, _ in pairs), Counter(p for _, p in pairs)
-    hits = sum(g == p for g, p in pairs)
+    golds, preds = margins(pairs)
+    n, hits = sum(golds.values()), hits_of(pairs)
     chance = sum(golds[label] * preds[label] for label in golds)
     value = kappa_value(n, hits, chance)
     reason = None if value is not None else "single_label" if n else "no_items"
@@ -381,13 +407,13 @@ def gwet_ac1(gold: Sequence[MaybeLabel], predicted: Sequence[MaybeLabel], q: int
     Source: Gwet 2008, British Journal of Mathematical and Statistical Psychology 61:29.
     """
     pairs = present_pairs(gold, predicted)
-    n = len(pairs)
-    sums = Counter(label for pair in pairs for label in pair)
+    golds, preds = margins(pairs)
+    n, sums = sum(golds.values()), golds + preds
     size = max(2, len(sums)) if q is None else q
     if size < max(2, len(sums)):
         raise ValueError(f"q: expected at least the {max(2, len(sums))} labels in use, got {q}")
     spread = sum(s * (2 * n - s) for s in sums.values())
-    value = ac1_value(n, sum(g == p for g, p in pairs), spread, size)
+    value = ac1_value(n, hits_of(pairs), spread, size)
     expected = ratio_value(spread, 4 * n * n * (size - 1))
     return AC1(value, expected, size, n, len(gold) - n, None if n else "no_items")
 
@@ -634,19 +660,22 @@ def position_bias(pairs: Iterable[tuple[MaybeLabel, MaybeLabel]], level: float =
     Source: Zheng et al. 2023 (pc), Shi et al. 2024, arXiv 2406.07791 (pc_valid, preference fairness),
     Wang et al. 2023, arXiv 2305.17926 (conflict rate = 1 - pc).
     """
-    read = [(canonical_choice(v), canonical_choice(w)) for v, w in pairs]
-    both = Counter((v, w) for v, w in read if v is not None and w is not None)
+    given = Counter(map(tuple, pairs))
+    both: Counter[tuple[Label, Label]] = Counter()
+    for (original, swapped), count in given.items():
+        first_choice, second_choice = canonical_choice(original), canonical_choice(swapped)
+        if first_choice is not None and second_choice is not None:
+            both[first_choice, second_choice] += count
     leans: Counter[str] = Counter()
-    slots: Counter[str] = Counter()
     for (v, w), count in both.items():
         leans[lean(v, w)] += count
-        slots.update({v: count})
-        slots.update({w: count})
+    in_original, in_swapped = margins(both)
+    slots = in_original + in_swapped
     n, first, second = sum(both.values()), leans["first"], leans["second"]
     equal, chosen = both["equal", "equal"], slots["A"] + slots["B"]
     return PositionBias(
         n=n,
-        n_missing=len(read) - n,
+        n_missing=sum(given.values()) - n,
         invalid=leans["invalid"],
         consistent=leans["none"],
         consistent_decisive=leans["none"] - equal,
@@ -706,10 +735,7 @@ def sign_flip_test(
     None = every item its own. Whole-number sums give the exact p over all sign patterns, which with one item per
     question is the sign test; other sums use n_random random patterns and (hits + 1) / (n_random + 1).
     """
-    sums: defaultdict[Hashable, list[float]] = defaultdict(list)
-    for index, value in enumerate(differences):
-        sums[index if clusters is None else clusters[index]].append(value)
-    totals = [math.fsum(values) for values in sums.values()]
+    totals = cluster_sums(differences, clusters)
     sizes = sorted(abs(total) for total in totals if total != 0)
     if all(size.is_integer() for size in sizes):
         p, exact = whole_flip_p([int(size) for size in sizes], abs(int(math.fsum(totals))))
@@ -718,6 +744,20 @@ def sign_flip_test(
     limit = abs(math.fsum(totals)) - EPSILON * math.fsum(sizes)
     hits = sum(abs(math.fsum(random_signs(sizes, rng))) >= limit for _ in range(n_random))
     return FlipTest((hits + 1) / (n_random + 1), len(totals), len(sizes), False)
+
+
+def cluster_sums(differences: Sequence[float], clusters: Sequence[Hashable] | None) -> list[float]:
+    """The exact sum of each cluster's differences, correctly rounded. Raises: ValueError if the lengths differ."""
+    keys = range(len(differences)) if clusters is None else clusters
+    if all(type(value) is int for value in differences):
+        whole: defaultdict[Hashable, int] = defaultdict(int)
+        for key, value in zip(keys, differences, strict=True):
+            whole[key] += int(value)
+        return [float(total) for total in whole.values()]
+    sums: defaultdict[Hashable, list[float]] = defaultdict(list)
+    for key, value in zip(keys, differences, strict=True):
+        sums[key].append(value)
+    return [math.fsum(values) for values in sums.values()]
 
 
 def random_signs(sizes: Sequence[float], rng: random.Random) -> Iterator[float]:
@@ -827,16 +867,20 @@ def length_bias(rows: Iterable[tuple[float, float, MaybeLabel, MaybeLabel]], lev
     Pairs of equal length leave; equal, invalid and missing labels leave the rates.
     Source: McNemar 1947; the equal-opportunity gap of Saito et al. 2023, arXiv 2310.10076.
     """
-    read = [LengthRow(*row) for row in rows]
-    unequal = [row for row in read if row.len_a != row.len_b]
-    picks = Counter((picks_longer(row, row.judge), picks_longer(row, row.human)) for row in unequal)
+    given = Counter(((a > b) - (a < b), judge_label, human_label) for a, b, judge_label, human_label in rows)
+    picks: Counter[tuple[bool | None, bool | None]] = Counter()
+    for (longer, judge_label, human_label), count in given.items():
+        row = LengthRow(longer, 0, judge_label, human_label)
+        if longer:
+            picks[picks_longer(row, row.judge), picks_longer(row, row.human)] += count
+    n_len = sum(picks.values())
     judge = [sum(count for (j, _), count in picks.items() if j is side) for side in (True, False)]
     human = [sum(count for (_, h), count in picks.items() if h is side) for side in (True, False)]
     b, c, ll, ss = picks[True, False], picks[False, True], picks[True, True], picks[False, False]
     both = b + c + ll + ss
     return LengthBias(
-        n_len=len(unequal),
-        n_equal_length=len(read) - len(unequal),
+        n_len=n_len,
+        n_equal_length=sum(given.values()) - n_len,
         judge_n=sum(judge),
         judge_longer=ratio_value(judge[0], sum(judge)),
         judge_wilson=wilson(judge[0], sum(judge), level),
@@ -1250,16 +1294,25 @@ class Resampler:
         seen = (gold, tuple(decisions.items()), tuple(ratios.items()) if ratios else ())
         number = self.known.get(seen)
         if number is None:
-            number = self.known[seen] = self.pattern_number(gold, decisions, ratios or {})
-        self.items.append(Item(cluster, stratum, number, tuple(groups)))
+            number = self.known[seen] = self.pattern(gold, decisions, ratios or {})
+        self.add_pattern(number, cluster, stratum, tuple(groups))
 
-    def pattern_number(
+    def add_pattern(
+        self, number: int, cluster: Hashable = None, stratum: Hashable = None, groups: tuple[Hashable, ...] = ()
+    ) -> None:
+        """Register one item whose number is known from `pattern`: for who has many items and few patterns of them."""
+        self.items.append(Item(cluster, stratum, number, groups))
+
+    def pattern(
         self,
         gold: MaybeLabel,
         decisions: Mapping[str, MaybeLabel],
         ratios: Mapping[tuple[str, str], tuple[int, int] | None],
     ) -> int:
-        """The number of an item's pattern, canonical: aliases, missing entries and the order of arms are gone."""
+        """The number of an item's pattern, canonical: aliases, missing entries and the order of arms are gone.
+
+        Arguments as in `add`.
+        """
         self.ratio_names.update(name for _, name in ratios or {})
         labels = tuple(sorted((arm, canonical(label)) for arm, label in decisions.items() if label is not None))
         counts = tuple(sorted((key, value) for key, value in ratios.items() if value is not None))
@@ -2593,10 +2646,11 @@ def label_probe(gold: Sequence[MaybeLabel], guessed: Sequence[MaybeLabel]) -> La
     Above the base rate may still be knowledge of which model is good: repeat it with names swapped or masked.
     """
     pairs = present_pairs(gold, guessed)
-    n, k = len(pairs), sum(g == p for g, p in pairs)
+    golds, _ = margins(pairs)
+    n, k = sum(golds.values()), hits_of(pairs)
     if not n:
         return LabelProbe(0, 0, None, None, None, "no_items")
-    most = max(Counter(g for g, _ in pairs).values())
+    most = max(golds.values())
     return LabelProbe(k, n, k / n, most / n, binomial_upper_tail(k, n, most, n), None)
 
 

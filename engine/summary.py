@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 import agreement
 import verdicts
@@ -27,6 +29,7 @@ WARN_CLUSTERS = 15  # questions below which a cluster interval covers too little
 CONTROL_BASELINE = "longer"  # the control whose agreement stands beside every judge's
 DIGITS = 10  # of figures in summary.json: enough for any use, and free of last-bit noise between Python versions
 ALT_TEST_EPSILON = 0.15  # skilled annotators, as the test's authors set it
+LONGER = {1: "A", -1: "B", 0: "equal"}  # the verdict of who always takes the longer answer
 OTHER_RULE = {"both": "original", "original": "both"}
 
 
@@ -81,15 +84,15 @@ def cluster_of(item: dict[str, Any]) -> str | None:
     return item.get("cluster")
 
 
-def levels_of(item: dict[str, Any], dimension: str) -> list[str]:
+def levels_of(item: dict[str, Any], dimension: str) -> tuple[str, ...]:
     """The levels of one dimension that an item counts under; `model` counts under both of its models."""
     if dimension not in ("model", "model_pair"):
         value = item.get(dimension)
-        return [] if value is None else [str(value)]
-    models = [item.get("model_a"), item.get("model_b")]
+        return () if value is None else (str(value),)
+    models = (item.get("model_a"), item.get("model_b"))
     if dimension == "model":
-        return [model for model in dict.fromkeys(models) if model]
-    return [" vs ".join(sorted(str(model) for model in models))] if all(models) else []
+        return tuple(model for model in dict.fromkeys(models) if model)
+    return (" vs ".join(sorted(str(model) for model in models)),) if all(models) else ()
 
 
 def dimensions_of(config: dict[str, Any], asked: str | None) -> list[str]:
@@ -148,13 +151,15 @@ def bootstrap_settings(config: dict[str, Any], options: Any) -> dict[str, Any]:
 class People:
     """The votes of one fixture, item by item, and the labels made of them."""
 
-    def __init__(self, items: Any) -> None:
+    def __init__(self) -> None:
         self.votes: list[list[tuple[str, str]]] = []
-        for item in items:
-            votes = [(vote["judge"], vote["label"]) for vote in item.get("votes", [])]
-            if not votes and item.get("second_label") in agreement.GOLD_LABELS and item.get("gold"):
-                votes = [("first annotator", item["gold"]), ("second annotator", item["second_label"])]
-            self.votes.append(votes)
+
+    def add(self, item: dict[str, Any]) -> None:
+        """Take in one item's votes; two annotators' labels without names are two votes."""
+        votes = [(vote["judge"], vote["label"]) for vote in item.get("votes", [])]
+        if not votes and item.get("second_label") in agreement.GOLD_LABELS and item.get("gold"):
+            votes = [("first annotator", item["gold"]), ("second annotator", item["second_label"])]
+        self.votes.append(votes)
 
     @property
     def several(self) -> bool:
@@ -178,11 +183,31 @@ class People:
 # === The pass over all items ===
 
 
-Pairs = tuple[tuple[str | None, str | None], ...]  # an item's choices (original, swapped), one pair a repeat
+Pairs = tuple[verdicts.Pair, ...]  # an item's choices (original, swapped), one pair a repeat
+
+
+class Kind(NamedTuple):
+    """What one arm's choices on an item come to; all items with the same choices are of one kind."""
+
+    number: int
+    pairs: Pairs
+    main: str | None  # the majority label by the leading decision rule
+    other: str | None  # and by the other one
+    consistent: tuple[int, int] | None  # repeats that are consistent, and all that were run
+    lean: int  # 1 towards the answer shown first, -1 the second, 0 neither
+    picked: str | None  # the answer that every reply picks, in both orders and all repeats
+
+
+def pairs_of(kinds: Iterable[Kind]) -> Iterable[verdicts.Pair]:
+    """The choices of both orders, item by item and repeat by repeat."""
+    return chain.from_iterable(kind.pairs for kind in kinds)
 
 
 class Pass:
-    """Labels of every item and arm, registered once for one bootstrap over all arms and metrics."""
+    """Labels of every item and arm, registered once for one bootstrap over all arms and metrics.
+
+    There are many items and few kinds of them: whatever follows from an item's choices alone is worked out once a kind.
+    """
 
     def __init__(self, items: Any, tables: dict[str, verdicts.ArmTable], config: dict[str, Any], options: Any) -> None:
         self.tables, self.config = tables, config
@@ -195,25 +220,39 @@ class Pass:
         self.sampler = agreement.Resampler(
             seed=self.seed, name="summary", n_resamples=self.resamples, level=self.level, q=self.q
         )
-        self.patterns: dict[Pairs, tuple[str | None, str | None, tuple[int, int] | None]] = {}
+        known: dict[tuple[int, ...], Kind] = {}
+        self.kinds = {
+            name: [self.kind(codes, known) for codes in table.choice_codes()] for name, table in tables.items()
+        }
+        self.known = list(known.values())  # by number
+        self.labels = {name: [kind.main for kind in kinds] for name, kinds in self.kinds.items()}
         self.gold: list[str | None] = []
         self.clusters: list[str | None] = []
-        self.levels: list[dict[str, list[str]]] = []
-        self.lengths: list[tuple[int, int]] = []
-        self.labels: dict[str, list[str | None]] = {name: [] for name in tables}
-        self.other: dict[str, list[str | None]] = {name: [] for name in tables}
-        for place, item in enumerate(items):
-            self.add(place, item)
+        every = dict.fromkeys([*self.dimensions, *(dimension for pair in CROSSED for dimension in pair)])
+        self.levels: dict[str, list[tuple[str, ...]]] = {dimension: [] for dimension in every}
+        self.longer: list[int] = []  # 1 where answer A is the longer one, -1 where B is, 0 where neither
+        self.models: list[tuple[str | None, str | None]] = []
+        self.people = People()
+        self.patterns: dict[tuple[Any, ...], int] = {}
+        self.groups: dict[tuple[Any, ...], tuple[str, ...]] = {}
+        for item, *kinds in zip(items, *self.kinds.values()):
+            self.add(item, kinds)
 
-    def folded(self, pairs: Pairs) -> tuple[str | None, str | None, tuple[int, int] | None]:
-        """An item's majority label by the leading rule and by the other, and its position counts.
-
-        Items with the same choices fold to the same; with few repeats there are few such patterns.
-        """
-        if pairs not in self.patterns:
-            main, other = self.label(pairs, self.rule), self.label(pairs, OTHER_RULE[self.rule])
-            self.patterns[pairs] = (main, other, agreement.position_counts(pairs))
-        return self.patterns[pairs]
+    def kind(self, codes: tuple[int, ...], known: dict[tuple[int, ...], Kind]) -> Kind:
+        """The kind of an item with these choices; known: the kinds seen so far."""
+        if codes not in known:
+            pairs = verdicts.ArmTable.pairs_of(codes)
+            picked = [answer for answer in ("A", "B") if all(pair == picks(answer) for pair in pairs)]
+            known[codes] = Kind(
+                number=len(known),
+                pairs=pairs,
+                main=self.label(pairs, self.rule),
+                other=self.label(pairs, OTHER_RULE[self.rule]),
+                consistent=agreement.position_counts(pairs),
+                lean=agreement.net_lean(pairs),
+                picked=picked[0] if picked else None,
+            )
+        return known[codes]
 
     def label(self, pairs: Pairs, rule: str) -> str | None:
         """The majority label of an item's repeats under one decision rule."""
@@ -224,26 +263,53 @@ class Pass:
         """One repeat's decision under a rule; None when a reply it needs is missing."""
         return agreement.resolve(*pair) if rule == "both" else pair[0]
 
-    def add(self, place: int, item: dict[str, Any]) -> None:
-        """Register one item with all its arms, metrics and groups."""
+    def add(self, item: dict[str, Any], kinds: Sequence[Kind]) -> None:
+        """Register one item with all its arms, metrics and groups. kinds: in the order of the arms."""
         gold, cluster = item.get("gold"), cluster_of(item)
-        lengths = (len(item["answer_a"]), len(item["answer_b"]))
-        decisions: dict[str, str | None] = {}
-        ratios: dict[tuple[str, str], tuple[int, int] | None] = {}
-        for name, table in self.tables.items():
-            main, other, consistent = self.folded(table.pairs(place))
-            self.labels[name].append(main)
-            self.other[name].append(other)
-            decisions[name], decisions[name + OTHER] = main, other
-            ratios[name, "position_consistency"] = consistent
-            ratios[name, "length_excess"] = agreement.length_counts(*lengths, main, gold)
-        levels = {dimension: levels_of(item, dimension) for dimension in self.dimensions}
-        groups = [f"{dimension}={level}" for dimension, found in levels.items() for level in found]
-        self.sampler.add(gold, decisions, cluster=cluster, ratios=ratios, groups=groups)
+        lengths = len(item["answer_a"]), len(item["answer_b"])
+        longer = (lengths[0] > lengths[1]) - (lengths[0] < lengths[1])
+        key = (gold, longer, *(kind.number for kind in kinds))
+        if key not in self.patterns:
+            self.patterns[key] = self.pattern(gold, longer, kinds)
+        levels = {dimension: levels_of(item, dimension) for dimension in self.levels}
+        self.sampler.add_pattern(self.patterns[key], cluster, groups=self.groups_of(levels))
+        for dimension, found in levels.items():
+            self.levels[dimension].append(found)
         self.gold.append(gold)
         self.clusters.append(cluster)
-        self.levels.append(levels)
-        self.lengths.append(lengths)
+        self.longer.append(longer)
+        self.models.append((item.get("model_a"), item.get("model_b")))
+        self.people.add(item)
+
+    def pattern(self, gold: str | None, longer: int, kinds: Sequence[Kind]) -> int:
+        """The sampler's number of all items with this gold label, this longer answer and these kinds of choices."""
+        decisions: dict[str, str | None] = {}
+        ratios: dict[tuple[str, str], tuple[int, int] | None] = {}
+        for name, kind in zip(self.tables, kinds):
+            decisions[name], decisions[name + OTHER] = kind.main, kind.other
+            ratios[name, "position_consistency"] = kind.consistent
+            ratios[name, "length_excess"] = agreement.length_counts(longer, 0, kind.main, gold)
+        return self.sampler.pattern(gold, decisions, ratios)
+
+    def groups_of(self, levels: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
+        """The names of the groups that an item is broken down under."""
+        key = tuple(levels[dimension] for dimension in self.dimensions)
+        if key not in self.groups:
+            named = zip(self.dimensions, key)
+            self.groups[key] = tuple(f"{dimension}={level}" for dimension, found in named for level in found)
+        return self.groups[key]
+
+    @cached_property
+    def places(self) -> dict[str, dict[str, list[int]]]:
+        """dimension -> level, in order -> the places of its items."""
+        found: dict[str, dict[str, list[int]]] = {}
+        for dimension, column in self.levels.items():
+            places: dict[str, list[int]] = {}
+            for place, levels in enumerate(column):
+                for level in levels:
+                    places.setdefault(level, []).append(place)
+            found[dimension] = dict(sorted(places.items()))
+        return found
 
     def estimates(self) -> dict[Any, Any]:
         """Every arm's metrics and every compared pair's differences, from one pass."""
@@ -266,7 +332,7 @@ class Pass:
         """The question of every item; an item without one is a question of its own."""
         return [cluster if cluster is not None else place for place, cluster in enumerate(self.clusters)]
 
-    @property
+    @cached_property
     def shares_questions(self) -> bool:
         return len(set(self.questions)) < len(self.clusters)
 
@@ -375,10 +441,9 @@ def arm_result(work: Pass, name: str, manifest: dict[str, Any], estimates: dict[
 
 def position_result(work: Pass, name: str, estimates: dict[Any, Any]) -> dict[str, Any]:
     """What the order of the answers did to one arm."""
-    table = work.tables[name]
-    per_item = [table.pairs(place) for place in range(table.n_items)]
-    found = agreement.position_bias([pair for pairs in per_item for pair in pairs], work.level)
-    test = agreement.position_test(per_item, work.questions)
+    kinds = work.kinds[name]
+    found = agreement.position_bias(pairs_of(kinds), work.level)
+    test = agreement.sign_flip_test([kind.lean for kind in kinds], work.questions)
     shown = {**found._asdict(), "wilson": [found.wilson.low, found.wilson.high]}
     interval = estimates[name, "position_consistency"].interval
     return {**shown, "pc_low": interval.low, "pc_high": interval.high, "item_p": test.p, "item_nonzero": test.nonzero}
@@ -386,8 +451,7 @@ def position_result(work: Pass, name: str, estimates: dict[Any, Any]) -> dict[st
 
 def length_result(work: Pass, name: str, estimates: dict[Any, Any]) -> dict[str, Any]:
     """Whether one arm favours the longer answer more than the gold labels do. Lengths are in characters."""
-    data = [(a, b, label, gold) for (a, b), label, gold in zip(work.lengths, work.labels[name], work.gold)]
-    found = agreement.length_bias(data, work.level)
+    found = agreement.length_bias(zip(work.longer, repeat(0), work.labels[name], work.gold), work.level)
     shown = found._asdict()
     for key in ("judge_wilson", "human_wilson"):
         shown[key] = [shown[key].low, shown[key].high]
@@ -400,7 +464,8 @@ def repeats_result(work: Pass, name: str) -> dict[str, Any]:
     table = work.tables[name]
     if table.repeats < 2:
         return {"repeats": table.repeats, "reason": "too_few_ratings"}
-    ratings = [[work.decision(pair, work.rule) for pair in table.pairs(place)] for place in range(table.n_items)]
+    of_kind = [[work.decision(pair, work.rule) for pair in kind.pairs] for kind in work.known]
+    ratings = [of_kind[kind.number] for kind in work.kinds[name]]
     by_repeat = [list(column) for column in zip(*ratings)]
     summary = agreement.repeat_summary(work.gold, by_repeat)
     fleiss, alpha = agreement.fleiss_kappa(ratings), agreement.krippendorff_alpha(ratings)
@@ -421,7 +486,7 @@ def repeats_result(work: Pass, name: str) -> dict[str, Any]:
 def baselines(work: Pass) -> dict[str, Any]:
     """What a judge that reads nothing would score on the same pairs: the most frequent gold, and the longer answer."""
     constant = agreement.majority_class(work.gold)
-    longer: list[str | None] = ["equal" if a == b else "A" if a > b else "B" for a, b in work.lengths]
+    longer: list[str | None] = [LONGER[sign] for sign in work.longer]
     found = {}
     for name, labels in (("majority_class", [constant] * len(work.gold)), ("longer_answer", longer)):
         k, n = hits(work.gold, labels)
@@ -489,8 +554,7 @@ def compared_by_level(work: Pass, first: str, second: str) -> dict[str, Any]:
     """dimension -> level -> how two arms differ there; exploratory, so p is adjusted (BH) and no winner is named."""
     found: dict[str, Any] = {}
     for dimension in work.dimensions:
-        levels = sorted({level for each in work.levels for level in each[dimension]})
-        shown = {level: compared_at(work, first, second, dimension, level) for level in levels}
+        shown = {level: compared_at(work, first, second, places) for level, places in work.places[dimension].items()}
         adjusted = agreement.adjust([entry["p"] for entry in shown.values()], "bh")
         for entry, p in zip(shown.values(), adjusted):
             entry["p_bh"] = p
@@ -499,9 +563,8 @@ def compared_by_level(work: Pass, first: str, second: str) -> dict[str, Any]:
     return found
 
 
-def compared_at(work: Pass, first: str, second: str, dimension: str, level: str) -> dict[str, Any]:
+def compared_at(work: Pass, first: str, second: str, places: list[int]) -> dict[str, Any]:
     """Two arms on the pairs of one level: better, tie, worse, difference in agreement, p."""
-    places = [place for place, levels in enumerate(work.levels) if level in levels[dimension]]
     columns = [[column[place] for place in places] for column in (work.gold, work.labels[first], work.labels[second])]
     paired = agreement.paired(columns[0], columns[1], columns[2], [work.questions[place] for place in places])
     difference = (paired.better - paired.worse) / paired.n if paired.n else None
@@ -512,9 +575,8 @@ def compared_at(work: Pass, first: str, second: str, dimension: str, level: str)
 # === By category and the like ===
 
 
-def level_figures(work: Pass, dimension: str, level: str, estimates: dict[Any, Any]) -> dict[str, Any]:
+def level_figures(work: Pass, places: list[int], estimates: dict[Any, Any]) -> dict[str, Any]:
     """One level of one dimension, per arm: counts always, kappa only where there are pairs enough for it."""
-    places = [place for place, levels in enumerate(work.levels) if level in levels[dimension]]
     gold = [work.gold[place] for place in places]
     questions = len({work.questions[place] for place in places})
     both = len({label for label in gold if label in ("A", "B")}) == 2
@@ -538,7 +600,8 @@ def level_figures(work: Pass, dimension: str, level: str, estimates: dict[Any, A
 
 def position_counts(work: Pass, name: str, places: list[int]) -> dict[str, int]:
     """Pairs (item and repeat) of some items by what the order did to them."""
-    found = agreement.position_bias(pair for place in places for pair in work.tables[name].pairs(place))
+    kinds = work.kinds[name]
+    found = agreement.position_bias(pairs_of(kinds[place] for place in places))
     return {
         "n": found.n,
         "first": found.k_first,
@@ -554,28 +617,23 @@ def by_dimension(work: Pass) -> dict[str, Any]:
     groups = work.sampler.by_group(keys, n_resamples=min(work.resamples, LEVEL_RESAMPLES))
     found: dict[str, Any] = {}
     for dimension in work.dimensions:
-        levels = sorted({level for each in work.levels for level in each.get(dimension, [])})
+        levels = work.places[dimension]
         if len(levels) > 1:
             found[dimension] = {
-                level: level_figures(work, dimension, level, groups[f"{dimension}={level}"]) for level in levels
+                level: level_figures(work, places, groups[f"{dimension}={level}"]) for level, places in levels.items()
             }
     return found
 
 
-def crossed(work: Pass, items: Any) -> dict[str, Any] | None:
+def crossed(work: Pass) -> dict[str, Any] | None:
     """Right and all per arm in every cell of two dimensions; None where none of the pairs of dimensions varies."""
-    found_levels: dict[str, list[list[str]]] = {dimension: [] for pair in CROSSED for dimension in pair}
-    for item in items:
-        for dimension, per_item in found_levels.items():
-            per_item.append(levels_of(item, dimension))
-    for dimensions in CROSSED:
-        levels = [found_levels[dimension] for dimension in dimensions]
-        if any(len({level for each in found for level in each}) < 2 for found in levels):
+    for rows, columns in CROSSED:
+        if len(work.places[rows]) < 2 or len(work.places[columns]) < 2:
             continue
         places: dict[tuple[str, str], list[int]] = {}
-        for place, pair in enumerate(zip(*levels)):
-            for row in pair[0]:
-                for column in pair[1]:
+        for place, (own_rows, own_columns) in enumerate(zip(work.levels[rows], work.levels[columns])):
+            for row in own_rows:
+                for column in own_columns:
                     places.setdefault((row, column), []).append(place)
         cells: dict[str, dict[str, Any]] = {}
         for row, column in sorted(places):
@@ -583,7 +641,7 @@ def crossed(work: Pass, items: Any) -> dict[str, Any] | None:
             gold = [work.gold[place] for place in chosen]
             counts = {name: hits(gold, [labels[place] for place in chosen]) for name, labels in work.labels.items()}
             cells.setdefault(row, {})[column] = {name: {"k": k, "n": n} for name, (k, n) in counts.items()}
-        return {"rows": dimensions[0], "columns": dimensions[1], "cells": cells}
+        return {"rows": rows, "columns": columns, "cells": cells}
     return None
 
 
@@ -597,13 +655,12 @@ def standing(wins: Counter[str]) -> dict[str, Any]:
     return {"won": wins["won"], "tied": wins["tied"], "lost": wins["lost"], "n": n, "rate": rate}
 
 
-def models_result(work: Pass, items: Any) -> dict[str, Any]:
+def models_result(work: Pass) -> dict[str, Any]:
     """model -> how it stands by gold, and by each arm on the same pairs; empty where no models are named."""
     labels = {"gold": work.gold, **work.labels}
     tallies: dict[str, dict[str, Counter[str]]] = {}
-    for place, item in enumerate(items):
-        for side, other in (("A", "B"), ("B", "A")):
-            model = item.get(f"model_{side.lower()}")
+    for place, models in enumerate(work.models if any(map(any, work.models)) else ()):
+        for model, side, other in zip(models, "AB", "BA"):
             if not model or work.gold[place] is None:
                 continue
             outcome = {side: "won", other: "lost", "equal": "tied"}
@@ -620,8 +677,9 @@ def models_result(work: Pass, items: Any) -> dict[str, Any]:
 # === People ===
 
 
-def people_result(work: Pass, people: People) -> dict[str, Any] | None:
+def people_result(work: Pass) -> dict[str, Any] | None:
     """How far people agree with each other, and each arm with the same people; None without several votes an item."""
+    people = work.people
     if not people.several:
         return None
     votes = people.by_annotator()
@@ -647,14 +705,14 @@ def people_result(work: Pass, people: People) -> dict[str, Any] | None:
     return found
 
 
-def people_by_level(work: Pass, people: People) -> dict[str, Any]:
+def people_by_level(work: Pass) -> dict[str, Any]:
     """dimension -> level -> agreeing pairs of votes and all of them: the ceiling beside each level's figures."""
     found: dict[str, Any] = {}
-    for dimension in work.dimensions if people.several else []:
-        for levels, votes in zip(work.levels, people.votes):
+    for dimension in work.dimensions if work.people.several else []:
+        for levels, votes in zip(work.levels[dimension], work.people.votes):
             labels = [label for _, label in votes]
             same = sum(math.comb(count, 2) for count in Counter(labels).values())
-            for level in levels[dimension]:
+            for level in levels:
                 shown = found.setdefault(dimension, {}).setdefault(level, {"k": 0, "n": 0})
                 shown["k"] += same
                 shown["n"] += math.comb(len(labels), 2)
@@ -681,15 +739,11 @@ def disagreements(work: Pass, ids: list[str]) -> dict[str, list[str]]:
 
 def confidently_wrong(work: Pass, ids: list[str]) -> dict[str, list[str]]:
     """Per arm the ids where every reply, in both orders and all repeats, picks the answer that gold says is worse."""
-    worse = {"A": "B", "B": "A"}
-    found = {}
-    for name, table in work.tables.items():
-        found[name] = [
-            item_id
-            for place, (item_id, gold) in enumerate(zip(ids, work.gold))
-            if gold in worse and all(pair == picks(worse[gold]) for pair in table.pairs(place))
-        ]
-    return found
+    wrong = {("A", "B"), ("B", "A")}  # (gold, picked)
+    return {
+        name: [item_id for item_id, gold, kind in zip(ids, work.gold, kinds) if (gold, kind.picked) in wrong]
+        for name, kinds in work.kinds.items()
+    }
 
 
 def picks(answer: str) -> tuple[str, str]:
@@ -744,12 +798,11 @@ def summarise(
         "repeats": {name: repeats_result(work, name) for name in tables},
     }
     result["comparisons"] = comparisons(work, estimates, result)
-    people = People(items)
-    result["human"] = people_result(work, people)
+    result["human"] = people_result(work)
     result["by"] = by_dimension(work)
-    result["cross"] = crossed(work, items)
-    result["models"] = models_result(work, items)
-    result["people_by"] = people_by_level(work, people)
+    result["cross"] = crossed(work)
+    result["models"] = models_result(work)
+    result["people_by"] = people_by_level(work)
     result["detectable"] = detectable(work, result["comparisons"], config)
     result["usage"] = {name: usage_of(table) for name, table in tables.items()}
     result["cost_usd"] = {

@@ -69,6 +69,16 @@ class ArmTable:
             return (PAIRS[first[place]][second[place]],)
         return tuple([PAIRS[a][b] for a, b in zip(first[place :: self.n_items], second[place :: self.n_items])])
 
+    def choice_codes(self) -> Iterator[tuple[int, ...]]:
+        """Item by item the codes of its choices: original and swapped of the first repeat, of the second, and so on."""
+        starts = range(0, self.n_items * self.repeats, self.n_items)
+        return zip(*(self.choices[order][start : start + self.n_items] for start in starts for order in ORDERS))
+
+    @staticmethod
+    def pairs_of(codes: tuple[int, ...]) -> tuple[Pair, ...]:
+        """The two choices of every repeat that an item's codes stand for; as `pairs`."""
+        return tuple(PAIRS[a][b] for a, b in zip(codes[::2], codes[1::2]))
+
     def counts(self) -> dict[str, int]:
         """Pairs (item and repeat) by state: ok, invalid, failed, missing. Never folded into each other."""
         both = Counter(zip(*(self.choices[order] for order in ORDERS)))
