@@ -280,10 +280,28 @@ def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], d
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
 
-def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, extra: tuple[str, ...] = ()) -> Any:
-    """Execute the verified bytes, what a file imports before the file itself; returns the room with the modes.
+def load_later(path: str, name: str, data: bytes) -> None:
+    """The same, executed when something of the module is first asked for: a command needs a part of the rooms.
 
-    extra: rooms that only some commands need.
+    The bytes are those that were verified, whenever that is. For commands without threads of their own.
+    """
+    import types
+
+    class Later(types.ModuleType):
+        def __getattr__(self, wanted: str) -> Any:
+            self.__class__ = types.ModuleType  # type: ignore[assignment]  # from here on a module like any other
+            exec(compile(data, path, "exec"), self.__dict__)
+            return getattr(self, wanted)
+
+    module = Later(name)
+    module.__file__ = path
+    sys.modules[name] = module
+
+
+def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, at_once: tuple[str, ...]) -> Any:
+    """Make modules of the verified bytes; returns the room with the modes.
+
+    at_once: rooms that are executed here, what a file imports before the file itself; the others when first used.
     """
     import os
     import re
@@ -298,8 +316,11 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, ex
                 load_room(needed.decode())
         load(os.path.join(home(), plain), name, inputs[plain])
 
-    for name in ("modes", *extra):
-        load_room(name)
+    for name in at_once:
+        if name in places:
+            load_room(name)
+    for name, plain in places.items():
+        load_later(os.path.join(home(), plain), name, inputs[plain])
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:
@@ -313,15 +334,16 @@ OFFLINE = ("socket.",)
 CHILDREN = ("subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
 
 
-def lock_offline(children: bool = False) -> None:
+def lock_offline(children: bool = False, copies: bool = False) -> None:
     """From here on no connection or name look-up, and no child process but those of --run-pinned-code.
 
-    The interpreter itself refuses, whoever asks. children: leave child processes possible.
+    The interpreter itself refuses, whoever asks. children: leave child processes possible. copies: leave forks of this
+    very process possible, which stay under the same lock and can start no program either.
     """
     refused = OFFLINE if children else OFFLINE + CHILDREN
 
     def refuse(event: str, _: Any) -> None:
-        if event.startswith(refused):
+        if event.startswith(refused) and not (copies and event == "os.fork"):
             raise PermissionError(f"this mode is offline: {event} refused")
 
     sys.addaudithook(refuse)
@@ -646,10 +668,11 @@ def run(options: Any) -> int:
         folders = [folder] + (evaluation_folders() if options.all else [])
         return freeze(list(dict.fromkeys(folders)), options)
     options.git_history = git_history(folder) if options.receipt or options.plan or options.generate else None
-    if not (options.generate or options.resume or options.probe):
-        lock_offline(children=options.run_pinned_code)
+    asks = bool(options.generate or options.resume or options.probe)
+    if not asks:
+        lock_offline(children=options.run_pinned_code, copies=bool(options.rescore))
     config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
-    modes = load_rooms(inputs, config, folder, rooms_of(options))
+    modes = load_rooms(inputs, config, folder, at_once=("modes", "probe") if asks else ())
     options.readers = own_readers(options.diff, folder) if options.diff else None
     result: int = modes.main(options, folder, config, inputs)
     return result
@@ -709,15 +732,6 @@ def git_history(folder: str) -> str | None:
     except (OSError, subprocess.SubprocessError):
         return None
     return found.stdout.decode("utf-8", "replace")
-
-
-def rooms_of(options: Any) -> tuple[str, ...]:
-    """Rooms that only the chosen mode needs."""
-    if options.export_batch or options.import_batch:
-        return ("batch_modes",)
-    if options.demo or options.report:
-        return ("page",)
-    return ("probe",) if options.probe else ()
 
 
 def evaluation_folders() -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import json
 import os
 import re
@@ -132,7 +133,7 @@ STRICT = json.JSONDecoder(object_pairs_hook=no_duplicates, parse_constant=no_con
 def parse_json(data: bytes, where: str) -> Any:
     """The value of strict JSON text. Raises: EvidenceError naming `where`."""
     try:
-        return STRICT.decode(data.decode("utf-8-sig"))
+        return STRICT.decode(data.decode("utf-8").removeprefix("\ufeff"))
     except UnicodeDecodeError as error:
         byte = data[error.start]
         raise EvidenceError(f"{where}: not valid UTF-8 (byte 0x{byte:02x} at offset {error.start})") from None
@@ -209,6 +210,13 @@ def gzip_pieces(lines: Iterable[bytes], level: int = GZIP_LEVEL) -> Iterator[byt
     yield struct.pack("<II", crc, size & 0xFFFFFFFF)
 
 
+def gzip_member(data: bytes, level: int = GZIP_LEVEL) -> bytes:
+    """A gzip file of its own, with the fixed header; such files one after the other are one gzip file."""
+    packer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packed = packer.compress(data) + packer.flush()
+    return GZIP_HEADER + packed + struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)
+
+
 def write_rows(path: str, rows: Iterable[dict[str, Any]]) -> str:
     """Write rows as `.jsonl.gz`; returns the sha256 of the rows before compression."""
     return write_lines(path, map(row_bytes, rows))
@@ -234,11 +242,11 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
     blank, packed = 0, path.endswith(".gz")
     try:
         with open_file(path) if packed else open(path, "rb") as file:
-            stream = gzip.GzipFile(fileobj=file) if packed else file
+            stream = io.BufferedReader(gzip.GzipFile(fileobj=file), BLOCK) if packed else file
             for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE + 1), b""), 1):
                 if len(line) > MAX_LINE:
                     raise EvidenceError(f"{path}:{number}: line is longer than {MAX_LINE} bytes")
-                if line.strip():
+                if not line.isspace():
                     yield number, line
                     continue
                 blank += 1
@@ -265,16 +273,29 @@ def at_most(rows: Iterable[Row], most: int, path: str) -> Iterator[Row]:
         yield row
 
 
+def plain_json(text: str) -> Any:
+    """PLAIN's value of a text; one that nothing but its line's end stands around is not searched for blanks."""
+    try:
+        value, end = PLAIN.raw_decode(text)
+    except ValueError:
+        return PLAIN.decode(text)  # blanks before it, or the error in its own words
+    return value if text[end:] in ("\n", "", "\r\n") else PLAIN.decode(text)
+
+
 def read_own_rows(path: str) -> Iterator[tuple[dict[str, Any], bytes]]:
     """(row, its line) of a rows file that we wrote: the same without the search for doubled keys, for speed."""
-    for number, line in read_lines(path):
-        try:
-            row = PLAIN.decode(line.decode("utf-8"))
-        except (ValueError, RecursionError) as error:
-            raise EvidenceError(f"{path}:{number}: not JSON: {error}") from None
-        if not isinstance(row, dict):
-            raise EvidenceError(f"{path}:{number}: expected a JSON object, got {type(row).__name__}")
-        yield row, line
+    return ((own_row(line, f"{path}:{number}"), line) for number, line in read_lines(path))
+
+
+def own_row(line: bytes, where: str) -> dict[str, Any]:
+    """The row that a line of ours holds. Raises: EvidenceError."""
+    try:
+        row = plain_json(line.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise EvidenceError(f"{where}: not JSON: {error}") from None
+    if not isinstance(row, dict):
+        raise EvidenceError(f"{where}: expected a JSON object, got {type(row).__name__}")
+    return row
 
 
 # === Lock ===

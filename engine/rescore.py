@@ -7,18 +7,26 @@ summary are written beside the raw rows, and can be made again from them at any 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from itertools import islice
 from typing import Any
 
+import crew
 import evidence
 import generate
 import scores
 import summary
 import verdicts
 
-# === Rescore ===
+# === Constants ===
+
+BLOCK_ROWS = 512  # rows scored and packed at a time; the scored file is one gzip member for each such block
+SHARED_FROM = 20_000  # rows from which starting copies of this process is worth it
+
+# === Raw rows ===
 
 
 def raw_source(
@@ -56,6 +64,75 @@ def missing_rows(manifest: dict[str, Any], tables: dict[str, verdicts.ArmTable])
     return [f"raw.jsonl.gz: {name}: {count} rows are missing" for name, count in counts.items() if count]
 
 
+# === Scored rows ===
+
+
+def blocks_of(source: Iterable[Any]) -> Iterator[list[Any]]:
+    """The same rows in blocks of a fixed number; without any row one empty block."""
+    rows = iter(source)
+    yield list(islice(rows, BLOCK_ROWS))
+    while block := list(islice(rows, BLOCK_ROWS)):
+        yield block
+
+
+def scored_member(block: Iterable[verdicts.Line], reader: verdicts.Reader, evaluation: Any, name: str) -> bytes:
+    """A block's scored rows, packed: quickly, for they can be made again from the raw rows at any time."""
+    lines = verdicts.scored_lines(block, reader, reader.items, evaluation.check.score, name)
+    return evidence.gzip_member(b"".join(lines), evidence.QUICK_LEVEL)
+
+
+def share_of(
+    number: int, copies: int, path: str, most: int, reader: verdicts.Reader, evaluation: Any
+) -> Generator[bytes, None, bytes]:
+    """What one of several copies of this process scores: every n-th block of the raw file; then what it counted."""
+    lines = evidence.at_most(evidence.read_lines(path), most, path)
+    for block in islice(blocks_of(lines), number, None, copies):
+        rows = ((evidence.own_row(line, f"{path}:{at}"), line) for at, line in block)
+        yield scored_member(rows, reader, evaluation, path)
+    return reader.said()
+
+
+def shared_pieces(path: str, most: int, reader: verdicts.Reader, evaluation: Any) -> Iterator[bytes]:
+    """The scored file of a complete run, made by copies of this process. Raises: CrewError when one must do it alone,
+    which is also the case where anything is wrong with a row: only one who reads all of them can say what.
+    """
+    copies = crew.copies_here()
+    if copies < 2 or most < SHARED_FROM:
+        raise crew.CrewError("not worth it")
+    team = crew.Crew(copies, lambda number: share_of(number, copies, path, most, reader, evaluation))
+    yield from team.pieces()
+    if not all(reader.absorb(said) for said in team.last_words) or reader.problems:
+        raise crew.CrewError("a row is not as it should be")
+
+
+def write_scored(
+    path: str, evaluation: Any, folder: str, manifest: dict[str, Any], items: Any, arms: list[Any]
+) -> verdicts.Reader:
+    """Write a run's scored rows; returns the reader that went through all of them. Raises: EvidenceError."""
+    configs = {arm.name: arm.overlay(evaluation.config) for arm in arms}
+    settings = {arm.name: arm.settings for arm in arms}
+
+    def fresh_reader() -> verdicts.Reader:
+        return verdicts.Reader(items, settings, configs, manifest["repeats"], evaluation.recipe)
+
+    if manifest["status"] == "complete":
+        most, reader = len(items) * len(arms) * manifest["repeats"], fresh_reader()
+        with contextlib.suppress(crew.CrewError):
+            raw = os.path.join(folder, "raw.jsonl.gz")
+            evidence.write_atomic(path, shared_pieces(raw, most, reader, evaluation))
+            return reader
+    reader = fresh_reader()
+    lines = verdicts.scored_lines(
+        raw_source(folder, manifest, evaluation, items, arms), reader, items, evaluation.check.score, "raw.jsonl.gz"
+    )
+    members = (evidence.gzip_member(b"".join(block), evidence.QUICK_LEVEL) for block in blocks_of(lines))
+    evidence.write_atomic(path, members)
+    return reader
+
+
+# === Result ===
+
+
 def result_of(
     evaluation: Any,
     items: Any,
@@ -82,19 +159,26 @@ def rescore(
 
     Nothing is written into a receipt, whose files are what its sums say.
     """
-    configs = {arm.name: arm.overlay(evaluation.config) for arm in arms}
-    settings = {arm.name: arm.settings for arm in arms}
-    reader = verdicts.Reader(items, settings, configs, manifest["repeats"], evaluation.recipe)
     problems = check_raw(folder, manifest)
-    source = raw_source(folder, manifest, evaluation, items, arms)
-    scored = verdicts.scored_lines(source, reader, items, evaluation.check.score, "raw.jsonl.gz")
-    with place_for(folder) as place:
+    with place_for(folder) as place, no_collector():
         path = os.path.join(place, "scored.jsonl.gz")
-        evidence.write_lines(path, scored, evidence.QUICK_LEVEL)
+        reader = write_scored(path, evaluation, folder, manifest, items, arms)
         problems += missing_rows(manifest, reader.tables)
         result = result_of(evaluation, items, reader.tables, lambda: evidence.read_rows(path), manifest, options)
         evidence.write_atomic(os.path.join(place, "summary.json"), evidence.pretty(result))
     return result, problems + reader.problems
+
+
+@contextlib.contextmanager
+def no_collector() -> Iterator[None]:
+    """Without the search for cycles: rows and tables are trees, and it would walk all of them again and again."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def is_receipt(folder: str) -> bool:

@@ -6,10 +6,13 @@ problem that is reported. One byte holds one choice, so a hundred thousand pairs
 
 from __future__ import annotations
 
+import marshal
 import math
+import pickle
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from operator import itemgetter
 from typing import Any
 
 import evidence
@@ -25,6 +28,7 @@ ORDERS = ("original", "swapped")
 Pair = tuple[str | None, str | None]  # the choices of both orders
 # The pair that two bytes stand for; a failed reply is no reply.
 PAIRS: list[list[Pair]] = [[(None if a == "failed" else a, None if b == "failed" else b) for b in CODES] for a in CODES]
+FILLED = bytes([0] + [1] * 255)  # translates a choice's byte: whether there is a reply at all
 MAX_PROBLEMS = 1000
 CACHED_PARSES = 4096  # verdicts by reply text: judges repeat themselves, and controls always do
 
@@ -41,6 +45,7 @@ class ArmTable:
         self.codes: Counter[str] = Counter()  # reason codes of invalid replies
         self.failed_codes: Counter[str] = Counter()
         self.last_failure: str | None = None  # the provider's words on the last reply that failed
+        self.failed_at = (-1, 0, "")  # and which reply that was
         self.truncated: Counter[bool] = Counter()  # replies that break off: whether at the token limit
         self.repaired: Counter[str] = Counter()
         self.hints: Counter[str] = Counter()
@@ -57,6 +62,24 @@ class ArmTable:
 
     def set(self, repeat: int, place: int, order: str, label: str) -> None:
         self.choices[order][(repeat - 1) * self.n_items + place] = CODE_OF[label]
+
+    def note_failure(self, at: tuple[int, int, str], text: str | None) -> None:
+        """Keep the words of a reply that failed when no later one had any. at: item's place, repeat, order."""
+        if text and at >= self.failed_at:
+            self.failed_at, self.last_failure = at, text
+
+    def absorb(self, other: ArmTable) -> bool:
+        """Take in what another, unfolded table of the same judge was filled with. False where both have a reply."""
+        for order, mine in self.choices.items():
+            both = [int.from_bytes(each.translate(FILLED), "little") for each in (mine, other.choices[order])]
+            if both[0] & both[1]:
+                return False
+            merged = int.from_bytes(mine, "little") | int.from_bytes(other.choices[order], "little")
+            self.choices[order] = bytearray(merged.to_bytes(len(mine), "little"))
+        self.truncated.update(other.truncated)
+        self.note_failure(other.failed_at, other.last_failure)
+        self.latencies.extend(other.latencies)
+        return True
 
     def pair(self, repeat: int, place: int) -> Pair:
         """The two choices of one item in one repeat."""
@@ -128,6 +151,21 @@ class Reader:
             self.usages[name].clear()
         return self.filled
 
+    def said(self) -> bytes:
+        """All that was read so far, for `absorb` of another reader of the same run in another process."""
+        return pickle.dumps((self.filled, self.kinds, self.usages, self.problems))
+
+    def absorb(self, said: bytes) -> bool:
+        """Take in what another reader read of other rows. False where a row would stand twice."""
+        filled, kinds, usages, problems = pickle.loads(said)  # from a copy of this very process
+        for name, table in self.filled.items():
+            if not table.absorb(filled[name]):
+                return False
+            self.kinds[name].update(kinds[name])
+            self.usages[name].update(usages[name])
+        self.problems += problems
+        return True
+
     def problem(self, text: str) -> None:
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(text)
@@ -150,18 +188,17 @@ class Reader:
     def verdict(self, kept: dict[str, Any], mode: str) -> dict[str, Any]:
         """The verdict of one kept reply, parsed again; the same reply text is parsed once."""
         calls = kept.get("tool_calls")
-        key = None
-        call = calls[0] if isinstance(calls, list) and len(calls) == 1 else None
-        if isinstance(call, dict) and isinstance(call.get("arguments"), str):
-            key = (call["arguments"], call.get("name"), kept.get("finish_reason"), mode)
-            try:
-                if key in self.cache:
-                    return self.cache[key]
-            except TypeError:  # a name that is no text
-                key = None
-        found: dict[str, Any] = self.recipe.parse(rows.reply_of(kept), mode)
-        if key is not None and len(self.cache) < CACHED_PARSES:
-            self.cache[key] = found
+        if not isinstance(calls, list) or len(calls) != 1:
+            return dict(self.recipe.parse(rows.reply_of(kept), mode))
+        try:
+            key = (calls[0]["arguments"], calls[0]["name"], kept["finish_reason"], mode)
+            found: dict[str, Any] | None = self.cache.get(key)
+        except (LookupError, TypeError):  # a call without them, or with a name that is no text
+            return dict(self.recipe.parse(rows.reply_of(kept), mode))
+        if found is None:
+            found = dict(self.recipe.parse(rows.reply_of(kept), mode))
+            if len(self.cache) < CACHED_PARSES and isinstance(key[0], str):
+                self.cache[key] = found
         return found
 
     def read(self, row: dict[str, Any], where: str) -> dict[str, Any] | None:
@@ -172,11 +209,13 @@ class Reader:
         name, fresh = row["arm"], {}
         table, mode, kinds, usages = self.filled[name], self.modes[name], self.kinds[name], self.usages[name]
         recorded = row.get("tool_arguments") or {}
+        slot = (row["repeat"] - 1) * len(self.places) + place
         for order, kept in row["replies"].items():
             said = self.reread(kept, mode)
-            label = said["choice"] if kept["state"] != "failed" else "failed"
+            failed = kept["state"] == "failed"
+            label = "failed" if failed else said["choice"]
             if order in table.choices and label in CODE_OF:
-                table.set(row["repeat"], place, order, label)
+                table.choices[order][slot] = CODE_OF[label]
             fresh[order] = said
             if recorded.get(order) != said:
                 shown = short(recorded.get(order))
@@ -184,12 +223,12 @@ class Reader:
             kinds[kind_of(kept)] += 1
             if kept["code"] == "truncated":
                 table.truncated[at_limit(kept, self.configs[name].get("max_tokens"))] += 1
-            if kept["state"] == "failed":
-                table.last_failure = (kept["error"] or {}).get("text") or table.last_failure
-            else:
-                usages[usage_of(kept)] += 1
-                if kept["latency_ms"] is not None:
-                    table.latencies.append(kept["latency_ms"])
+            if failed:
+                table.note_failure((place, row["repeat"], order), (kept["error"] or {}).get("text"))
+                continue
+            usages[usage_of(kept)] += 1
+            if kept["latency_ms"] is not None:
+                table.latencies.append(kept["latency_ms"])
         return fresh
 
     def reread(self, kept: dict[str, Any], mode: str) -> dict[str, str]:
@@ -202,21 +241,17 @@ class Reader:
 
 # === Counting replies that look alike ===
 
-Kind = tuple[Any, ...]  # state, code, hint, repairs, model, provider, retries, tries that may have been billed
-Usage = tuple[Any, ...]  # token counts in the order of rows.TOKEN_KINDS, None where unknown, and how the reply came
+Kind = tuple[tuple[str, ...], tuple[Any, ...]]  # repairs, and the parts that KIND_KEYS names
+Usage = tuple[tuple[Any, ...], str | None]  # token counts as rows.TOKEN_KINDS, None where unknown; how the reply came
+
+
+KIND_KEYS = ("state", "code", "hint", "model", "provider", "retries", "attempts_maybe_billed")
+kind_parts, usage_parts = itemgetter(*KIND_KEYS), itemgetter(*rows.TOKEN_KINDS)
+NO_USAGE = dict.fromkeys(rows.TOKEN_KINDS)
 
 
 def kind_of(kept: dict[str, Any]) -> Kind:
-    return (
-        kept["state"],
-        kept["code"],
-        kept["hint"],
-        tuple(kept["repaired"]),
-        kept["model"],
-        kept["provider"],
-        kept["retries"],
-        kept["attempts_maybe_billed"],
-    )
+    return tuple(kept["repaired"]), kind_parts(kept)
 
 
 def at_limit(kept: dict[str, Any], most: int | None) -> bool:
@@ -226,13 +261,16 @@ def at_limit(kept: dict[str, Any], most: int | None) -> bool:
 
 
 def usage_of(kept: dict[str, Any]) -> Usage:
-    usage = kept["usage"] or {}
-    return usage.get("input"), usage.get("output"), usage.get("cached"), usage.get("reasoning"), kept.get("via")
+    usage = kept["usage"] or NO_USAGE
+    try:
+        return usage_parts(usage), kept.get("via")
+    except KeyError:  # an imported usage that leaves out what is unknown
+        return tuple(map(usage.get, rows.TOKEN_KINDS)), kept.get("via")
 
 
 def fold_kinds(table: ArmTable, kinds: Counter[Kind]) -> None:
     """Add counted replies to an arm's totals: states, codes, repairs, retries, and who served the ones that came."""
-    for (state, code, hint, repaired, model, provider, retries, maybe_billed), count in kinds.items():
+    for (repaired, (state, code, hint, model, provider, retries, maybe_billed)), count in kinds.items():
         table.replies[state] += count
         if code:
             (table.failed_codes if state == "failed" else table.codes)[code] += count
@@ -251,7 +289,7 @@ def fold_kinds(table: ArmTable, kinds: Counter[Kind]) -> None:
 def fold_usages(table: ArmTable, usages: Counter[Usage], settings: dict[str, Any], config: dict[str, Any]) -> None:
     """Add counted token usages to an arm's totals, and their cost where the arm has a price."""
     costs = [table.cost]
-    for (*counts, via), times in usages.items():
+    for (counts, via), times in usages.items():
         usage = dict(zip(rows.TOKEN_KINDS, counts))
         for kind, tokens in usage.items():
             if tokens is None:
@@ -306,20 +344,29 @@ def scored_rows(
     return ({**row, **scores} for row, _, scores in scored(pairs, reader, items, score, name))
 
 
+def alike(scores: dict[str, Any]) -> bytes:
+    """Equal bytes only for scores that are written alike: 1, 1.0 and true differ."""
+    try:
+        return marshal.dumps(scores, 2)  # the last version whose bytes depend on the value alone
+    except ValueError:
+        return repr(scores).encode()
+
+
 def scored_lines(
     raw: Iterable[Line], reader: Reader, items: Any, score: Callable[..., dict[str, Any]], name: str
 ) -> Iterator[bytes]:
     """The same as lines: what stands in a raw row's line already is not written anew, nor are equal scores."""
-    written: dict[str, bytes] = {}
+    written: dict[bytes, bytes] = {}
     for _, line, scores in scored(raw, reader, items, score, name):
-        body = line.rstrip(b"\r\n")
+        if not line.endswith(b"}\n"):
+            line = line.rstrip(b"\r\n") + b"\n"
         if not scores:
-            yield body + b"\n"
+            yield line
             continue
-        key = repr(scores)
+        key = alike(scores)
         tail = written.get(key)
         if tail is None:
             tail = b"," + evidence.row_bytes(scores)[1:]
             if len(written) < CACHED_PARSES:
                 written[key] = tail
-        yield body[:-1] + tail
+        yield line[:-2] + tail
