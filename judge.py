@@ -11,7 +11,7 @@ Reads the files named on the command line. Writes --out, and beside it <out>.wor
 same command again asks only what is missing. Nothing is overwritten that cannot be made again without asking.
 Only grade, compare and answer use the network, and only the given --base-url; with control judges alone, and in every
 other command, connections are refused. Keys come from the variable named by --key-env, and appear nowhere.
-Exit codes: 0 done; 2 usage; 3 could not run or not complete (resumable); 130 interrupted.
+Exit codes: 0 done; 1 not one usable verdict; 2 usage; 3 could not run or not complete (resumable); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -179,7 +179,7 @@ def add_answer(commands: Any) -> None:
     group.add_argument("--seed", type=int, metavar="N", default=7, help="sent with each request (default: 7)")
     add_quirks(group)
     add_limits(parser.add_argument_group("pace and limits"))
-    parser.add_argument("--overwrite", action="store_true", help="put earlier work under this --out aside")
+    parser.add_argument("--overwrite", action="store_true", help="begin anew; earlier work under --out is put aside")
     parser.add_argument("--format", choices=("table", "json"), default="table")
 
 
@@ -276,7 +276,7 @@ def add_result(group: Any) -> None:
     group.add_argument("--labbook", metavar="FILE", help="append each judge's summary as one JSON line")
     group.add_argument("--bootstrap", type=whole, metavar="N", default=10_000, help="resamples (default: 10000)")
     group.add_argument("--format", choices=("table", "json"), default="table")
-    group.add_argument("--overwrite", action="store_true", help="put earlier work under this --out aside")
+    group.add_argument("--overwrite", action="store_true", help="begin anew; earlier work under --out is put aside")
 
 
 def check_options(parser: Any, options: Any) -> None:

@@ -6,6 +6,7 @@ elsewhere it says what to change first. Hints speak of flags for a judge of one'
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import shlex
@@ -21,7 +22,7 @@ import messages
 
 # Codes of a stop after which the same request would be refused again, unless the server is changed.
 SAME_AGAIN = ("not_found", "bad_request", "wrong_model", "redirect", "event_stream", "bad_body")
-# Flags of a command that its run does not keep. A limit on money is one, unless that limit has just ended the run.
+# Flags of a command that its run does not keep.
 PACE = ("rpm", "concurrency", "by_item", "timeout", "key_file", "max_usd", "quiet")
 # What an entry of eval.json is called on the command line.
 FLAGS = (
@@ -86,12 +87,30 @@ def asks_the_same(code: str | None) -> bool:
     return code in SAME_AGAIN or (code or "").startswith("http_4")
 
 
-def same_pace(options: Any, spent: bool = False) -> str:
-    """The flags of pace and limits that a command was given, to be given again. spent: without the limit on money."""
+def enough_usd(runs: dict[str, generate.ArmRun], limit: float) -> float:
+    """A limit under which a run that the last one stopped should come to its end.
+
+    By what its replies cost so far, a tenth more, and room for the dearest single request; rounded up to two digits.
+    Twice the last limit while that says too little.
+    """
+    whole = 0.0
+    for run in runs.values():
+        counts, cost = run.progress.counts, run.progress.cost
+        done = sum(counts) - counts[generate.MISSING] - counts[generate.FAILED]
+        whole += cost * sum(counts) / done if done else cost
+    enough = max(whole * 1.1 + max(map(generate.worst_cost, runs.values())), 2 * limit if not whole else 0.0)
+    enough = enough if enough > limit else 2 * limit
+    digits = 1 - math.floor(math.log10(enough))
+    return round(math.ceil(round(enough * 10**digits, 6)) / 10**digits, max(digits, 0))
+
+
+def same_pace(options: Any, max_usd: float | None = None) -> str:
+    """The flags of pace and limits that a command was given, to be given again. max_usd: in the place of its own."""
     words = []
     for name in PACE:
         value = getattr(options, name, None)
-        if value and not (spent and name == "max_usd"):
+        value = max_usd if name == "max_usd" and max_usd is not None else value
+        if value:
             words.append(f"--{name.replace('_', '-')}" + ("" if value is True else f" {shlex.quote(str(value))}"))
     return "".join(f" {word}" for word in words)
 
@@ -119,5 +138,6 @@ def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun],
     total = missing + ok + invalid + failed
     why = failed_text(*failures(os.path.join(folder, "journal.jsonl"), runs))
     voice.error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed{why}; the run is not complete")
-    pace = same_pace(options, spent=problem is not None and str(problem).startswith("--max-usd"))
+    spent = problem is not None and str(problem).startswith("--max-usd")
+    pace = same_pace(options, enough_usd(runs, options.max_usd) if spent else None)
     messages.say("hint: " + way_on(evaluation, folder, arm, problem.code if problem is not None else None, pace))

@@ -33,6 +33,7 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
 ALIASES = {"consistent": "position_consistency", "valid": "valid_output", "AC1": "ac1"}  # what the tables call them
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 EXIT = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
+HOPELESS = 20  # times the pairs at hand: who would need more than that is not told to add some
 
 
 class GateError(Exception):
@@ -94,7 +95,9 @@ def refuse_unknown_judges(gates: list[Gate], names: list[str]) -> None:
     for gate in gates:
         for who in gate.who.split(" vs ") if gate.who else []:
             if who not in names:
-                raise GateError(f"--gate {gate.text!r}: no judge {who!r}; there are {', '.join(names)}")
+                text = f"--gate {gate.text!r}: no judge {who!r}; there are {', '.join(names)}"
+                both = f"; ask both in one run, --arms {names[0]},{who}, or join a run of it with --merge"
+                raise GateError(text + (both if who.startswith("control-") else ""))
 
 
 # === Find the figures ===
@@ -160,7 +163,14 @@ def more_pairs(gate: Gate, shown: dict[str, Any], value: float, low: float, high
     """How many further pairs would settle it if the value stayed as it is."""
     n = shown.get("n_units") or shown.get("n") or 0
     needed = agreement.pairs_to_settle(n, value, agreement.Interval(low, high, None, "percentile"), gate.threshold)
-    return "" if needed is None else f"; about {needed - n} more pairs would settle it at this value"
+    if needed is None:
+        return ""
+    if needed <= n:
+        return "; an end of the interval is the threshold itself, and more pairs may leave it there"
+    unit = "pairs" if shown.get("n_units", n) == shown.get("n", n) else "questions"
+    if needed > HOPELESS * n:
+        return f"; at this value about {needed} {unit} would settle it, {needed / n:.0f} times those here"
+    return f"; about {needed - n} more {unit} would settle it at this value"
 
 
 def check(result: dict[str, Any], gates: list[Gate]) -> tuple[int, list[str]]:

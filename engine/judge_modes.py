@@ -27,6 +27,7 @@ import results
 VOICE = messages.Voice("judge")
 PANEL = "panel"
 MAX_LISTED = 20
+AGAIN_HINT = "these replies are kept; to ask again, begin anew with --overwrite or choose another --out"
 
 
 # === Settings ===
@@ -80,7 +81,8 @@ def without_verdict(summary: dict[str, Any], any_usable: bool, asked: str) -> in
     if any_usable:
         return 0
     codes = ", ".join(f"{code} {count}" for code, count in sorted((summary.get("codes") or {}).items()))
-    VOICE.error(f"no reply holds a usable verdict ({codes or 'no reply'}); a reply is an object with {asked}")
+    text = f"no reply holds a usable verdict ({codes or 'no reply'}); a reply is an object with {asked}"
+    VOICE.error(text, AGAIN_HINT)
     return 1
 
 

@@ -204,11 +204,11 @@ def open_work(job: Job, arms: list[evaluations.Arm], overwrite: bool) -> dict[st
     wanted = decides(job, arms)
     path = os.path.join(job.folder, "manifest.json")
     paid = os.path.exists(job.journal) and os.path.getsize(job.journal) > 0
-    if os.path.exists(path):
+    if os.path.exists(path) and not overwrite:
         manifest = evidence.read_object(path)
         if manifest.get("format") == WORK_FORMAT and manifest.get("decides") == wanted:
             return manifest
-        if paid and not overwrite:
+        if paid:
             raise results.FileProblem(difference(job, manifest.get("decides") or {}, wanted), OVERWRITE_HINT)
     if os.path.exists(job.out) and not overwrite:
         raise results.FileProblem(f"{job.out}: exists and was not made by this command", OVERWRITE_HINT)
@@ -312,7 +312,7 @@ def work_off(
         raise work.bug
     manifest["seconds"] = round(manifest["seconds"] + time.monotonic() - began, 1)
     evidence.write_manifest(job.folder, manifest)
-    return settle(job, runs, work, bool(received), voice)
+    return settle(job, runs, work, bool(received), voice, options.overwrite)
 
 
 def open_replies(runs: dict[str, generate.ArmRun]) -> int:
@@ -322,9 +322,14 @@ def open_replies(runs: dict[str, generate.ArmRun]) -> int:
 
 
 def settle(
-    job: Job, runs: dict[str, generate.ArmRun], work: generate.Generation, interrupted: bool, voice: messages.Voice
+    job: Job,
+    runs: dict[str, generate.ArmRun],
+    work: generate.Generation,
+    interrupted: bool,
+    voice: messages.Voice,
+    overwrite: bool,
 ) -> int:
-    """Say what is missing and how to go on."""
+    """Say what is missing and how to go on. overwrite: the command began anew, and given again would do so again."""
     left = open_replies(runs)
     if not left:
         return 0
@@ -334,7 +339,10 @@ def settle(
         voice.error(str(work.problem), flag_hint(str(work.problem), work.problem.hint))
     why = ending.failed_text(*ending.failures(job.journal, runs))
     voice.error(f"{job.folder}: {total - left} of {total} replies on disk, {failed} failed{why}; not complete")
-    messages.say("hint: the same command again asks only what is missing")
+    spent = work.problem is not None and str(work.problem).startswith("--max-usd")
+    more = f" with --max-usd {ending.enough_usd(runs, work.budget.usd)}" if spent and work.budget.usd else ""
+    more = " without --overwrite" * overwrite + more
+    messages.say(f"hint: the same command again{more} asks only what is missing")
     return 130 if interrupted else 3
 
 

@@ -17,6 +17,7 @@ import batch
 import callers
 import calling
 import commands
+import drift
 import ending
 import evaluation as evaluations
 import evidence
@@ -374,17 +375,18 @@ def rescore(
     code, lines = gates.check(result, wanted)  # before the result is shown: a gate may name what it does not have
     text = tables.render(receipt_modes.with_recorded(result, recorded or {}), options)
     print(text, end="") if options.format == "json" else messages.show(text)
-    warn(problems + summary.flat_dimensions(items, options.by, result["by"]))
+    warn(problems + drift.lines_of(folder, manifest, evaluation))
+    warn(summary.flat_dimensions(items, options.by, result["by"]))
     for line in lines:
         say(f"{PROGRAM}: {line}")
     silent = [name for name, arm in result["arms"].items() if not arm["counts"]["ok"]]
     for name in silent:
         error(f"{name}: not one pair has a usable verdict; nothing was measured")
     if manifest["status"] != "complete":
-        error(
-            f"{folder}: the run is not complete",
-            "resume with: " + commands.command(evaluation.folder, "--resume", folder),
-        )
+        priced = any(arm.settings.get("price_usd_per_mtok") for arm in arms)
+        limit = " (--max-usd is not kept: give it again)" if priced else ""
+        resume = commands.command(evaluation.folder, "--resume", folder)
+        error(f"{folder}: the run is not complete", f"resume with: {resume}{limit}")
         return 3
     return 1 if problems or silent else code
 

@@ -28,12 +28,28 @@ class Words(unittest.TestCase):
         for code in (None, "connection", "no_credit", "retry_after", "certificate", "http_503"):
             self.assertEqual("resume with: python3 -I run_eval.py --resume RUN", way_on(code))
 
-    def test_pace_and_limits_are_named_again_but_for_the_money_that_is_spent(self) -> None:
+    def test_pace_and_limits_are_named_again_with_a_higher_limit_where_the_money_is_spent(self) -> None:
         given = SimpleNamespace(rpm=30.0, concurrency=8, by_item=True, timeout=None, key_file="a b", max_usd=5.0)
         words = " --rpm 30.0 --concurrency 8 --by-item --key-file 'a b'"
         self.assertEqual(words + " --max-usd 5.0", ending.same_pace(given))
-        self.assertEqual(words, ending.same_pace(given, spent=True))
+        self.assertEqual(words + " --max-usd 12.0", ending.same_pace(given, 12.0))
         self.assertEqual("", ending.same_pace(None))
+
+    def test_the_higher_limit_is_what_the_whole_run_should_cost(self) -> None:
+        generate = room("generate")
+        arm = evaluations.Arm("judge", {"price_usd_per_mtok": {"input": 1, "cached": 1, "output": 1}})
+        for done, cost, limit, expected in (
+            (25, 0.0731, 0.1, 0.33),  # a quarter done: 4 x 0.0731 x 1.1 = 0.3217, and a request of 0.001
+            (0, 0.0, 0.1, 0.2),
+            (100, 0.05, 0.1, 0.2),  # already enough by this reckoning: tries that failed were billed as well
+            (50, 800.0, 1000.0, 1800.0),
+        ):
+            run = generate.ArmRun(
+                arm, {"max_tokens": 900, "_longest_request_bytes": 100}, 50, 1, ("original", "swapped")
+            )
+            run.progress.counts, run.progress.cost = [100 - done, done, 0, 0], cost
+            with self.subTest(done=done):
+                self.assertEqual(expected, ending.enough_usd({"judge": run}, limit))
 
     def test_a_refused_key_is_changed_where_it_stands(self) -> None:
         self.assertTrue(way_on("auth").endswith("--resume RUN --key-env VAR"))

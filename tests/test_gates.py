@@ -41,6 +41,24 @@ class GateTest(unittest.TestCase):
         _, lines = gates.check(result(0.65, 0.55, 0.75), [gates.parse_gate("kappa>=0.6 @95")])
         self.assertIn("about 300 more pairs would settle it", lines[0])
 
+    def test_who_would_need_many_times_the_pairs_is_not_told_to_add_some(self) -> None:
+        _, lines = gates.check(result(0.601, 0.55, 0.75), [gates.parse_gate("kappa>=0.6 @95")])
+        self.assertRegex(lines[0], r"at this value about \d+ pairs would settle it, 2601 times those here")
+
+    def test_an_end_on_the_threshold_is_no_matter_of_zero_more_pairs(self) -> None:
+        _, lines = gates.check(result(0.1, 0.0, 0.2), [gates.parse_gate("kappa>0 @95")])
+        self.assertIn("an end of the interval is the threshold itself", lines[0])
+
+    def test_where_questions_are_drawn_questions_are_counted(self) -> None:
+        shown = result(0.65, 0.55, 0.75)
+        shown["arms"]["judge"]["metrics"]["kappa"]["n_units"] = 50
+        _, lines = gates.check(shown, [gates.parse_gate("kappa>=0.6 @95")])
+        self.assertIn("about 150 more questions would settle it", lines[0])
+
+    def test_a_control_that_was_not_asked_comes_with_the_way_to_ask_it(self) -> None:
+        with self.assertRaisesRegex(gates.GateError, "--arms judge,control-longer, or join a run of it with --merge"):
+            gates.refuse_unknown_judges([gates.parse_gate("judge vs control-longer:kappa>0 @95")], ["judge"])
+
     def test_an_undefined_figure_never_passes(self) -> None:
         self.assertEqual(code("kappa>=0", result(None)), 1)
         self.assertEqual(code("kappa>=0 @95", result(None)), 4)

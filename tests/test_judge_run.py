@@ -255,6 +255,17 @@ class Grading(JudgeCase):
         self.assertEqual(before, (self.folder / "judged.json.1").read_bytes())
         self.assertTrue((self.folder / "judged.json.1.work" / "journal.jsonl").exists())
 
+    def test_the_same_work_begins_anew_on_demand_and_the_earlier_replies_stay(self) -> None:
+        self.write("r.json", results_of(3))
+        with FaultServer(grader(lambda seen: 4)) as server:
+            self.grade(server)
+            self.grade(server, "--overwrite")
+            self.assertEqual(6, server.count)
+            self.assertEqual(2, len(list(self.folder.glob("judged.json*.work"))))
+            done = self.grade(server, "--overwrite", "--max-requests", "1", code=3)
+            self.assertIn("hint: the same command again without --overwrite asks only what is missing", done.stderr)
+            self.assertEqual(3, len(list(self.folder.glob("judged.json*.work"))))
+
     def test_a_file_of_unknown_origin_is_not_overwritten(self) -> None:
         self.write("r.json", results_of(3))
         (self.folder / "judged.json").write_text("precious", encoding="utf-8")
@@ -381,7 +392,7 @@ class Grading(JudgeCase):
             self.assertEqual(4, server.count)
             done = self.grade(server, "--max-usd", "0.0001", "--price", "1000,1000,1000", code=3)
             self.assertEqual(4, server.count)
-        self.assertIn("--max-usd", done.stderr)
+        self.assertIn("hint: the same command again with --max-usd ", done.stderr)
 
     def test_grading_ones_own_answers_or_those_of_the_family_is_said(self) -> None:
         self.write("r.json", results_of(2, model="judge-x"))
