@@ -2316,6 +2316,16 @@ def sample_size_kappa(po: float, pe: float, half: float, level: float = 0.95) ->
     return math.ceil(z_value(level) ** 2 * po * (1 - po) / ((1 - pe) ** 2 * half**2))
 
 
+def half_width_rate(n: int, p: float, level: float = 0.95) -> float:
+    """Half the interval of a rate near p over n items, n at least 1: what `sample_size_rate` asks for, turned round."""
+    return z_value(level) * math.sqrt(p * (1 - p) / n)
+
+
+def half_width_kappa(n: int, po: float, pe: float, level: float = 0.95) -> float:
+    """The same of kappa, as `sample_size_kappa`; pe below 1."""
+    return half_width_rate(n, po, level) / (1 - pe)
+
+
 def paired_size(delta: float, psi: float, level: float, power: float) -> float:
     """Items, not rounded, by Connor's formula; delta in (0, psi]."""
     z_power = NormalDist().inv_cdf(power)

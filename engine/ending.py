@@ -101,7 +101,7 @@ def enough_usd(runs: dict[str, generate.ArmRun], limit: float) -> float:
     enough = max(whole * 1.1 + max(map(generate.worst_cost, runs.values())), 2 * limit if not whole else 0.0)
     enough = enough if enough > limit else 2 * limit
     digits = 1 - math.floor(math.log10(enough))
-    return round(math.ceil(round(enough * 10**digits, 6)) / 10**digits, max(digits, 0))
+    return float(round(math.ceil(round(enough * 10.0**digits, 6)) / 10.0**digits, max(digits, 0)))
 
 
 def same_pace(options: Any, max_usd: float | None = None) -> str:

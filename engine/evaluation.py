@@ -190,6 +190,7 @@ OPTIONAL: tuple[Rule, ...] = (
     ("planning", "an object", lambda value: isinstance(value, dict)),
     ("planning.output_tokens", f"a number from 0 to {MAX_TOKENS}", lambda value: is_number(value, 0, MAX_TOKENS)),
     ("planning.discordant_share", "a number from 0 to 1", lambda value: is_number(value, 0, 1)),
+    ("planning.agreement", "a number from 0.01 to 0.99", lambda value: is_number(value, 0.01, 0.99)),
     ("planning.power", "a number from 0.01 to 0.9999", lambda value: is_number(value, 0.01, 0.9999)),
     ("files", "an object of paths", is_texts_by_name),
     ("inputs_sha256", "an object of sha256 texts", is_texts_by_name),

@@ -44,6 +44,13 @@ def panel_lines(summary: dict[str, Any]) -> list[str]:
     return ["", head, *block([(name, f"same verdict on {text}") for name, text in pairs])]
 
 
+def incomplete_lines(judges: dict[str, dict[str, Any]]) -> list[str]:
+    """A line in front of figures that not all replies stand behind, or nothing."""
+    open_of = {name: (each.get("failed") or 0) + (each.get("missing") or 0) for name, each in judges.items()}
+    counts = ", ".join(f"{name} {count}" for name, count in open_of.items() if count)
+    return [f"INCOMPLETE: figures are of the replies that are there; none yet: {counts}"] if counts else []
+
+
 # === Grade ===
 
 
@@ -76,7 +83,7 @@ def title_of(summary: dict[str, Any], n_answers: int) -> str:
 def grade_table(whole: dict[str, Any]) -> str:
     """A graded run as text."""
     summary = whole["judge"]
-    lines = [title_of(summary, len(whole["results"]))]
+    lines = [*incomplete_lines(judges_in(summary)), title_of(summary, len(whole["results"]))]
     for name, each in judges_in(summary).items():
         lines += grade_lines(name, each)
     if "judges" in summary:
@@ -117,7 +124,7 @@ def compare_table(whole: dict[str, Any]) -> str:
     summary = whole["judge"]
     names = list(whole["runs"])
     pairings = whole.get("pairings") or [{"a": names[0], "b": names[1], "judges": judges_in(summary)}]
-    lines: list[str] = []
+    lines: list[str] = ["", *incomplete_lines(judges_in(summary))]
     for pairing in pairings:
         lines += ["", f"a = {pairing['a']}, b = {pairing['b']}"]
         for name, each in pairing["judges"].items():
@@ -129,4 +136,4 @@ def compare_table(whole: dict[str, Any]) -> str:
     for name, strengths in whole.get("strengths", {}).items():
         body = [(run, tables.with_interval(found)) for run, found in strengths.items()]
         lines += ["", f"Bradley-Terry strengths (mean 0) by {name}", *block(body)]
-    return "\n".join([*lines[1:], ""])
+    return "\n".join([*lines[1 if lines[1] else 2 :], ""])

@@ -169,7 +169,7 @@ def means_not(view: View) -> list[str]:
     if found["agreement"] is not None:
         lines.append(
             f"With {found['n']:,} pairs, two judges whose agreement differs by less than "
-            f"{share_text(found['agreement'])} cannot be told apart reliably."
+            f"{100 * found['agreement']:.1f} percentage points cannot be told apart reliably."
         )
     return lines
 

@@ -99,6 +99,9 @@ def states_box(summary: dict[str, Any], done: str, count: object) -> Markup:
         tag("li", tag("b", str(value)), tag("span", key, class_="small")) for key, value in keys if value is not None
     ]
     codes = ", ".join(f"{code} {n}" for code, n in (summary.get("codes") or {}).items())
+    open_ones = (summary.get("failed") or 0) + (summary.get("missing") or 0)
+    words = "Incomplete: the figures are of the replies that are there."
+    alert = tag("p", words, class_="alert") if open_ones else None
     return tag(
         "div",
         tag("h2", "Replies"),
@@ -109,6 +112,7 @@ def states_box(summary: dict[str, Any], done: str, count: object) -> Markup:
             + (f" Reasons: {codes}." if codes else ""),
             class_="soft small",
         ),
+        alert,
         class_="fact",
     )
 

@@ -34,6 +34,8 @@ IDEOGRAPH = 0.72  # tokens a character of scripts from U+2E80 on
 VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"  # tiktoken's cache file name of o200k_base
 OVERHEAD = 12  # tokens that chat templates add to a request, about
 WRITES = ("manifest.json", "journal.jsonl (until complete)", "raw.jsonl.gz", "inputs/")
+ASSUMED_AGREEMENT = 0.8  # share of pairs a judge is right on, where eval.json plans with no other
+WANTED_AGREEMENT, WANTED_KAPPA = 0.05, 0.1  # half widths that a plan says the number of pairs for
 SHOW_EVERY_S = (0.5, 30.0)  # a terminal, anything else
 FIRST_SHOWN_S = 2.0  # when the first line comes where it is not rewritten
 
@@ -180,6 +182,39 @@ def detectable(evaluation: Any, items: Any) -> dict[str, Any]:
     }
 
 
+def precision(evaluation: Any, items: Any) -> dict[str, Any] | None:
+    """How well one judge will be known from these pairs, and how many it takes; None without pairs that have gold.
+
+    By assumption the judge is right on the planned share of pairs and uses the labels as often as gold does.
+    """
+    right = evaluation.config.get("planning", {}).get("agreement", ASSUMED_AGREEMENT)
+    scored = [item for item in items if item.get("gold") is not None]
+    labels = Counter(item["gold"] for item in scored)
+    n = len(scored)
+    if not n:
+        return None
+    chance = sum(count * count for count in labels.values()) / (n * n)
+    questions = len({item.get("cluster") or (item["item_id"],) for item in scored})
+    kappa = None
+    if chance < 1:
+        kappa = {
+            "half_width": round(agreement.half_width_kappa(n, right, chance), 4),
+            "wanted": WANTED_KAPPA,
+            "pairs": agreement.sample_size_kappa(right, chance, WANTED_KAPPA),
+        }
+    return {
+        "pairs_with_gold": n,
+        "questions": questions,
+        "assumed_agreement": right,
+        "agreement": {
+            "half_width": round(agreement.half_width_rate(n, right), 4),
+            "wanted": WANTED_AGREEMENT,
+            "pairs": agreement.sample_size_rate(right, WANTED_AGREEMENT),
+        },
+        "kappa": kappa,
+    }
+
+
 def estimate(evaluation: Any, arms: list[Any], items: Any, options: Any) -> dict[str, Any]:
     """The whole plan as data; the same for equal inputs, wherever and whenever it is made."""
     counter = cached_tokenizer(dict(os.environ))
@@ -196,6 +231,7 @@ def estimate(evaluation: Any, arms: list[Any], items: Any, options: Any) -> dict
         "arms": per_arm,
         "requests": sum(found["requests"] for found in per_arm.values()),
         "tokenizer": "tiktoken o200k_base" if counter else "estimate from word pieces (no tokenizer needed)",
+        "precision": precision(evaluation, items) if evaluation.is_pairwise else None,
         "detectable_difference": detectable(evaluation, items) if evaluation.is_pairwise else None,
         "writes": [os.path.join(options.out, evaluation.slug, "<UTC start>", name) for name in WRITES],
     }
@@ -238,11 +274,31 @@ def arm_lines(name: str, found: dict[str, Any]) -> list[str]:
     return lines
 
 
+def precision_lines(found: dict[str, Any] | None) -> list[str]:
+    """How well one judge will be known, and what a closer look takes."""
+    if found is None:
+        return []
+    n, questions = found["pairs_with_gold"], found["questions"]
+    kinds = [(name, found[name]) for name in ("agreement", "kappa") if found[name] is not None]
+    known = " and ".join(f"{name} to about +-{each['half_width']:.3f}" for name, each in kinds)
+    wanted = ", ".join(f"{name} to +-{each['wanted']:g} takes about {each['pairs']:,} pairs" for name, each in kinds)
+    lines = [
+        f"{n} pairs tell one judge's {known}",
+        f"  (95%, if it is right on {found['assumed_agreement']:.0%} of them; {wanted})",
+    ]
+    if questions < n:
+        lines.append(f"  (less well where pairs of one question go together: they are {questions} questions)")
+    return lines
+
+
 def detectable_lines(found: dict[str, Any] | None) -> list[str]:
     if found is None:
         return []
     if found["agreement"] is None:
-        return ["this set is too small to detect any difference between two judges"]
+        n, share = found["pairs_with_gold"], found["discordant_share"]
+        enough = agreement.sample_size_paired(share, share, power=found["power"])
+        some = f"; about {enough} pairs can" if enough is not None and enough > n else ""
+        return [f"{n} pairs cannot show a difference between two judges who differ on {share:.0%} of them{some}"]
     return [
         f"this set can detect differences between two judges of at least {found['agreement']:.3f} in agreement"
         + (f" or {found['kappa']:.3f} in kappa" if found["kappa"] is not None else ""),
@@ -263,7 +319,8 @@ def render(found: dict[str, Any], form: str) -> str:
     lines = [head]
     for name, arm in found["arms"].items():
         lines += ["", *arm_lines(name, arm)]
-    lines += ["", *detectable_lines(found["detectable_difference"]), "would write:"]
+    lines += ["", *precision_lines(found["precision"]), *detectable_lines(found["detectable_difference"])]
+    lines.append("would write:")
     lines += [f"  {path}" for path in found["writes"]]
     lines += [f"could not become a receipt: {text}" for text in found.get("no_receipt", [])]
     return "\n".join([*lines, "nothing was sent, nothing was written"]) + "\n"

@@ -201,7 +201,8 @@ def recorded_judges(evaluation: evaluations.Evaluation, top: str) -> tuple[dict[
             problems.append(f"{folder}: does not verify: {', '.join(bad)} (see --verify {folder})")
             continue
         counts = [sum(check.status == status for check in state.done.values()) for status in ("ok", "not checked")]
-        notes.append(f"{folder}: verified, {counts[0]} checks ok, {counts[1]} not checked")
+        own = f"; its own tables: --rescore {folder}" if evaluation.tables is not None else ""
+        notes.append(f"{folder}: verified, {counts[0]} checks ok, {counts[1]} not checked{own}")
         judges.update(judges_of(state, os.path.basename(folder), judges))
     return judges, notes, problems
 

@@ -328,6 +328,13 @@ class Pass:
         return [pair for pair in pairs if not all(name.startswith("control-") for name in pair)]
 
     @cached_property
+    def judged(self) -> Sequence[int]:
+        """The places of the items with a label of any arm; all of them where there is none at all."""
+        labels = zip(*self.labels.values())
+        found = [place for place, each in enumerate(labels) if any(label is not None for label in each)]
+        return found or range(len(self.gold))
+
+    @cached_property
     def questions(self) -> list[str | int]:
         """The question of every item; an item without one is a question of its own."""
         return [cluster if cluster is not None else place for place, cluster in enumerate(self.clusters)]
@@ -485,12 +492,14 @@ def repeats_result(work: Pass, name: str) -> dict[str, Any]:
 
 def baselines(work: Pass) -> dict[str, Any]:
     """What a judge that reads nothing would score on the same pairs: the most frequent gold, and the longer answer."""
-    constant = agreement.majority_class(work.gold)
-    longer: list[str | None] = [LONGER[sign] for sign in work.longer]
+    places = work.judged
+    gold = [work.gold[place] for place in places]
+    constant = agreement.majority_class(gold)
+    longer: list[str | None] = [LONGER[work.longer[place]] for place in places]
     found = {}
-    for name, labels in (("majority_class", [constant] * len(work.gold)), ("longer_answer", longer)):
-        k, n = hits(work.gold, labels)
-        value = agreement.kappa(work.gold, labels)
+    for name, labels in (("majority_class", [constant] * len(gold)), ("longer_answer", longer)):
+        k, n = hits(gold, labels)
+        value = agreement.kappa(gold, labels)
         found[name] = {"k": k, "n": n, "agreement": k / n if n else None, "kappa": value.value, "reason": value.reason}
     found["majority_class"]["label"] = constant
     return found
@@ -818,7 +827,7 @@ def summarise(
 
 def detectable(work: Pass, compared: list[dict[str, Any]], config: dict[str, Any]) -> dict[str, Any]:
     """The smallest difference this set can show: at the discordant share seen, or the planned one."""
-    n = sum(gold is not None for gold in work.gold)
+    n = sum(work.gold[place] is not None for place in work.judged)
     planning = config.get("planning", {})
     shares = [(entry["better"] + entry["worse"]) / n for entry in compared if n]
     share = max(shares) if shares else planning.get("discordant_share", 0.15)

@@ -160,6 +160,11 @@ def baseline_notes(result: dict[str, Any]) -> list[str]:
             f"this set can detect differences in agreement of at least {number(found['agreement'])} "
             f"({found['n']} pairs, power {found['power']}, judges differing on {found['discordant_share']:.0%} {basis})"
         )
+    elif found["n"] and found["discordant_share"]:
+        share = f"{found['discordant_share']:.0%}"
+        lines.append(
+            f"{found['n']} pairs are too few to show a difference between judges that differ on {share} of them"
+        )
     return lines
 
 

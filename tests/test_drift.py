@@ -17,6 +17,7 @@ class Drift(unittest.TestCase):
     top: Path
     evaluation: Path
     run_made: Path
+    kept: dict[Path, bytes]
 
     @classmethod
     def setUpClass(cls) -> None:
