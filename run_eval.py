@@ -263,7 +263,8 @@ def own_command(folder: str, *words: str) -> str:
 
     elsewhere = os.path.realpath(folder) != os.path.realpath(home())
     named = [os.path.relpath(folder)] if elsewhere else []
-    return " ".join(["python3 -I run_eval.py", *map(shlex.quote, [*named, *words])])
+    script = os.path.relpath(os.path.join(home(), "run_eval.py"))
+    return " ".join(["python3 -I", *map(shlex.quote, [script, *named, *words])])
 
 
 def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], dict[str, bytes]]:

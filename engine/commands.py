@@ -69,9 +69,20 @@ def evaluation_of(run: str) -> str | None:
 # === Commands ===
 
 
+def script(name: str) -> str:
+    """'python3 -I run_eval.py', with the way to it from the folder one is in."""
+    path = os.path.join(toolkit_home(), name)
+    return f"python3 -I {shlex.quote(os.path.relpath(path))}"
+
+
 def command(folder: str | None, mode: str, *targets: str) -> str:
     """'python3 -I run_eval.py [DIR] MODE TARGET…'. folder: the evaluation's; None when it is not known."""
-    words = ["python3 -I run_eval.py"]
+    return command_by(script("run_eval.py"), folder, mode, *targets)
+
+
+def command_by(start: str, folder: str | None, mode: str, *targets: str) -> str:
+    """The same, begun by words that are given."""
+    words = [start]
     if folder is None:
         words.append(UNKNOWN)
     elif os.path.realpath(folder) != os.path.realpath(toolkit_home()):
@@ -86,4 +97,4 @@ def command_for(run: str, mode: str) -> str:
 
 def command_anywhere(slug: object, mode: str, *targets: str) -> str:
     """The same for a page, which must not depend on the folder it is made in: it rests on the run's slug alone."""
-    return command(toolkit_home() if slug == DEFAULT_SLUG else None, mode, *targets)
+    return command_by("python3 -I run_eval.py", toolkit_home() if slug == DEFAULT_SLUG else None, mode, *targets)

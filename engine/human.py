@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import commands
 import evidence
 import label_fixture
 import label_results
@@ -306,7 +307,7 @@ def say_made(made: list[str], options: Any) -> None:
     for path in made:
         messages.say(f"wrote {path}")
     if len(made) > 1:
-        messages.say(f"hint: python3 -I run_eval.py {shlex.quote(options.make_fixture)} --demo")
+        messages.say(f"hint: {commands.script('run_eval.py')} {shlex.quote(options.make_fixture)} --demo")
 
 
 def make_fixture(

@@ -344,7 +344,7 @@ def main_rescore(evaluation: evaluations.Evaluation, options: Any) -> int:
     if options.report and published:
         text = f"--report: {options.rescore} is a receipt, and nothing is written into one"
         raise evaluations.UsageError(
-            text, f"make the page with: python3 -I report.py {options.rescore} --out page.html"
+            text, f"make the page with: {commands.script('report.py')} {options.rescore} --out page.html"
         )
     code = rescore(evaluation, options.rescore, options)
     if published:

@@ -40,7 +40,7 @@ class Folders(unittest.TestCase):
 
     def test_the_default_evaluation_is_not_named(self) -> None:
         run = self.run_of(commands.DEFAULT_SLUG)
-        self.assertEqual(f"python3 -I run_eval.py --rescore {run}", commands.command_for(run, "--rescore"))
+        self.assertEqual(f"{commands.script('run_eval.py')} --rescore {run}", commands.command_for(run, "--rescore"))
 
     def test_the_default_slug_is_that_of_the_evaluation_here(self) -> None:
         found = json.loads((ROOT / "eval.json").read_text(encoding="utf-8"))["slug"]
@@ -51,16 +51,21 @@ class Folders(unittest.TestCase):
         self.evaluation("elsewhere/evals/two", "two")
         for slug, place, expected in (("one", "runs", "mine"), ("two", "elsewhere/runs", "elsewhere/evals/two")):
             run = self.run_of(slug, place)
-            self.assertEqual(f"python3 -I run_eval.py {expected} --resume {run}", commands.command_for(run, "--resume"))
+            self.assertEqual(
+                f"{commands.script('run_eval.py')} {expected} --resume {run}", commands.command_for(run, "--resume")
+            )
 
     def test_an_evaluation_that_is_not_found_is_left_open(self) -> None:
         run = self.run_of("gone")
-        self.assertEqual(f"python3 -I run_eval.py DIR --rescore {run}", commands.command_for(run, "--rescore"))
+        self.assertEqual(
+            f"{commands.script('run_eval.py')} DIR --rescore {run}", commands.command_for(run, "--rescore")
+        )
 
     def test_a_page_names_the_folder_whatever_it_finds_around_it(self) -> None:
         self.evaluation("mine", "one")
         for slug, words in ((commands.DEFAULT_SLUG, []), ("one", ["DIR"])):
             found = commands.command_anywhere(slug, "--diff", "a b", "c")
+            self.assertTrue(found.startswith("python3 -I run_eval.py "))
             self.assertEqual([*words, "--diff", "a b", "c"], shlex.split(found)[3:])
 
     def test_names_with_blanks_are_quoted(self) -> None:
@@ -94,36 +99,39 @@ class Pasted(unittest.TestCase):
     def hinted(self, text: str) -> str:
         """The command in the last hint."""
         hints = [line for line in text.split("\n") if line.startswith("hint: ") and "run_eval.py" in line]
-        return hints[-1][hints[-1].index("python3 -I run_eval.py") :]
+        return hints[-1][hints[-1].index("python3 -I ") :]
+
+    def command(self, words: str) -> str:
+        """The command with these words, as it has to be called from the working folder."""
+        return f"python3 -I {os.path.relpath(ROOT / 'run_eval.py', self.work)} {words}"
 
     def paste(self, line: str) -> Any:
-        words = shlex.split(line)
-        words = [sys.executable, "-I", str(ROOT / "run_eval.py"), *words[3:]]
+        words = [sys.executable, *shlex.split(line)[1:]]
         return subprocess.run(words, cwd=self.work, env=runner.environment(), capture_output=True, encoding="utf-8")
 
     def test_1_the_page_says_how_the_run_is_scored_first(self) -> None:
         words = [sys.executable, "-I", str(ROOT / "report.py"), self.run_path]
         done = subprocess.run(words, cwd=self.work, capture_output=True, encoding="utf-8")
         self.assertEqual(3, done.returncode)
-        self.assertEqual(f"python3 -I run_eval.py my-eval --rescore {self.run_path}", self.hinted(done.stderr))
+        self.assertEqual(self.command(f"my-eval --rescore {self.run_path}"), self.hinted(done.stderr))
         self.assertEqual(0, self.paste(self.hinted(done.stderr)).returncode)
 
     def test_a_run_of_another_evaluation_names_its_folder(self) -> None:
         for mode in ("--rescore", "--resume"):
             done = runner.cli(mode, self.run_path, cwd=self.work)
             self.assertEqual(3, done.returncode)
-            self.assertEqual(f"python3 -I run_eval.py my-eval {mode} {self.run_path}", self.hinted(done.stderr))
+            self.assertEqual(self.command(f"my-eval {mode} {self.run_path}"), self.hinted(done.stderr))
             self.assertEqual(0, self.paste(self.hinted(done.stderr)).returncode)
 
     def test_the_hint_to_see_a_result_and_the_one_of_a_merge_name_it_too(self) -> None:
-        self.assertEqual(f"python3 -I run_eval.py my-eval --rescore {self.run_path}", self.hinted(self.made.stderr))
+        self.assertEqual(self.command(f"my-eval --rescore {self.run_path}"), self.hinted(self.made.stderr))
         other = runner.cli("my-eval", "--generate", "--arms", "control-longer", cwd=self.work).stdout.strip()
         done = runner.cli("my-eval", "--merge", self.run_path, other, cwd=self.work)
         self.assertEqual(0, self.paste(self.hinted(done.stderr)).returncode)
 
     def test_a_receipt_is_verified_by_the_command_it_prints(self) -> None:
         done = runner.cli("my-eval", "--receipt", self.run_path, "--out", "receipt", cwd=self.work)
-        self.assertEqual("python3 -I run_eval.py my-eval --verify receipt", self.hinted(done.stderr))
+        self.assertEqual(self.command("my-eval --verify receipt"), self.hinted(done.stderr))
         self.assertEqual(0, self.paste(self.hinted(done.stderr)).returncode)
 
     def test_a_changed_file_is_pinned_by_the_command_that_the_refusal_prints(self) -> None:
@@ -131,7 +139,7 @@ class Pasted(unittest.TestCase):
         runner.write_fixture(self.work / "changed", [runner.item(2)])
         done = runner.cli("changed", "--plan", cwd=self.work)
         self.assertEqual(1, done.returncode)
-        self.assertEqual("python3 -I run_eval.py changed --freeze", self.hinted(done.stderr))
+        self.assertEqual(self.command("changed --freeze"), self.hinted(done.stderr))
         self.assertEqual(0, self.paste(self.hinted(done.stderr)).returncode)
         self.assertEqual(0, runner.cli("changed", "--plan", cwd=self.work).returncode)
 

@@ -26,7 +26,7 @@ def way_on(code: str | None, frozen: bool = False, **settings: Any) -> str:
 class Words(unittest.TestCase):
     def test_a_run_that_stopped_by_itself_is_simply_resumed(self) -> None:
         for code in (None, "connection", "no_credit", "retry_after", "certificate", "http_503"):
-            self.assertEqual("resume with: python3 -I run_eval.py --resume RUN", way_on(code))
+            self.assertEqual(f"resume with: {room('commands').script('run_eval.py')} --resume RUN", way_on(code))
 
     def test_pace_and_limits_are_named_again_with_a_higher_limit_where_the_money_is_spent(self) -> None:
         given = SimpleNamespace(rpm=30.0, concurrency=8, by_item=True, timeout=None, key_file="a b", max_usd=5.0)
@@ -171,7 +171,7 @@ class Ended(unittest.TestCase):
         done = self.cli("--receipt", run)
         self.assertEqual((3, ""), (done.returncode, done.stdout))
         self.assertRegex(
-            done.stderr, r"the run is not complete\nhint: resume with: python3 -I run_eval.py e --resume \S+\n$"
+            done.stderr, r"the run is not complete\nhint: resume with: python3 -I \S+run_eval.py e --resume \S+\n$"
         )
 
     def test_a_limit_in_dollars_without_a_price_is_refused_before_anything_is_sent(self) -> None:

@@ -273,7 +273,7 @@ class Pairs(CommandCase):
         for who, key in (("ana", "a"), ("ben", "a"), ("cem", "=")):
             self.run_with("|".join(key * 6), "--pairs", "pairs.jsonl", "--annotator", who)
         out, shown = self.run_with("", "--pairs", "pairs.jsonl", "--make-fixture", "my eval")
-        self.assertIn("hint: python3 -I run_eval.py 'my eval' --demo", shown)
+        self.assertRegex(shown, r"hint: python3 -I \S+run_eval.py 'my eval' --demo")
         rows = self.lines("my eval/fixture.jsonl")
         votes: dict[str, dict[str, str]] = {line["item"]: {} for line in self.lines("pairs.labels.jsonl")}
         for line in self.lines("pairs.labels.jsonl"):
