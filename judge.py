@@ -265,9 +265,11 @@ def add_quirks(group: Any) -> None:
 def add_limits(group: Any) -> None:
     group.add_argument("--rpm", type=positive, metavar="X", help="requests a minute and judge, start to start")
     group.add_argument("--concurrency", type=workers, metavar="N", help="requests in flight per judge")
-    group.add_argument("--max-usd", type=positive, metavar="X", help="stop before this cost is passed (needs --price)")
-    group.add_argument("--max-requests", type=whole, metavar="N")
-    group.add_argument("--max-minutes", type=positive, metavar="X")
+    group.add_argument(
+        "--max-usd", type=positive, metavar="X", help="stop before all of it has cost this (needs --price)"
+    )
+    group.add_argument("--max-requests", type=whole, metavar="N", help="further tries included, of this command")
+    group.add_argument("--max-minutes", type=positive, metavar="X", help="of this command")
     group.add_argument("--timeout", type=positive, metavar="S", default=300.0, help="seconds a call (default: 300)")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")
 

@@ -440,7 +440,9 @@ def build_parser() -> Any:
     mode.add_argument(
         "--diff", metavar=("A", "B"), nargs=2, help="two runs or receipts (RUN@2: one repeat) side by side"
     )
-    mode.add_argument("--probe", action="store_true", help="which output modes an endpoint honours; a request each")
+    mode.add_argument(
+        "--probe", action="store_true", help="which output modes an endpoint honours; a request or two each"
+    )
     mode.add_argument("--export-batch", metavar="FILE", help="a run's missing requests as batch files; offline")
     mode.add_argument(
         "--import-batch", metavar="RESULTS", nargs="+", help="a batch's results into the run of --run; offline"
@@ -489,9 +491,9 @@ def add_limits(group: Any) -> None:
     group.add_argument(
         "--by-item", action="store_true", help="send an item's repeats one after the other (prompt caches)"
     )
-    group.add_argument("--max-usd", type=positive, metavar="X", help="stop before this cost is passed (needs prices)")
-    group.add_argument("--max-requests", type=whole, metavar="N")
-    group.add_argument("--max-minutes", type=positive, metavar="X")
+    group.add_argument("--max-usd", type=positive, metavar="X", help="stop before the run has cost this (needs prices)")
+    group.add_argument("--max-requests", type=whole, metavar="N", help="further tries included, of this command")
+    group.add_argument("--max-minutes", type=positive, metavar="X", help="of this command")
     group.add_argument("--timeout", type=positive, metavar="S", help="seconds for one whole call")
     group.add_argument("--key-file", metavar="PATH", help="keys as NAME=KEY lines, or one key; mode 0600")
     group.add_argument("--quiet", action="store_true", help="no progress on stderr")

@@ -166,6 +166,11 @@ def table(summary: dict[str, Any]) -> str:
         (f"{what} (Rogan-Gladen)", tables.with_interval(rogan)),
     ]
     width = max(len(name) for name, _ in rows)
-    counts = f"{summary['n_labelled']} labelled by people, {summary['n_unlabelled']} by the judge alone"
-    head = f"{summary['of']}, judge {summary['judge_model']}: {counts}, {summary['no_verdict']} without a verdict"
+    n = summary["n_labelled"] + summary["n_unlabelled"]
+    counts = f"{summary['n_labelled']} of {n} items labelled by people"
+    middle = 3 if summary["of"] == "mean score" else 0.5
+    silent = f", {summary['no_verdict']} without a verdict of the judge (taken as {middle})" * bool(
+        summary["no_verdict"]
+    )
+    head = f"{summary['of']}, judge {summary['judge_model']}: {counts}{silent}"
     return "\n".join([head, *(f"  {name.ljust(width)}  {text}" for name, text in rows)])

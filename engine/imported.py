@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
@@ -95,6 +96,16 @@ def read_lines(path: str, places: dict[str, int], known: set[str]) -> Iterator[d
         seen[key] = number
         if line["item_id"] in places:
             yield line
+
+
+def counts_text(lines: list[dict[str, Any]], pairs: int) -> str:
+    """How many replies there are of each order, and of how many pairs both. pairs: of the run, times its repeats."""
+    by_order = Counter(ORDERS[line["order"]] for line in lines)
+    by_pair = Counter((line["item_id"], line.get("repeat", 1)) for line in lines)
+    both = sum(count == len(by_order) == 2 for count in by_pair.values())
+    orders = ", ".join(f"{by_order[order]} {order}" for order in ("original", "swapped"))
+    hint = "" if both else ": no pair is judged in both orders, and a decision takes both"
+    return f"{len(lines)} replies read ({orders}); {both} of {pairs} pairs have both orders{hint}"
 
 
 def recorded_arm(label: str, lines: list[dict[str, Any]], mode: str | None) -> evaluations.Arm:

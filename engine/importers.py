@@ -20,6 +20,7 @@ from typing import Any
 import evidence
 import messages
 import results
+import sheets
 import zstd
 
 # === Constants ===
@@ -519,30 +520,7 @@ def openai_sampling(row: dict[str, Any], matches: dict[Any, Any], counts: dict[s
 
 def read_csv(path: str, options: Any) -> Imported:
     """A table with a header line; comma, semicolon or tab."""
-    text = decoded(results.read_bytes(path), path)
-    header = text.split("\n", 1)[0]
-    mark = max(",;\t", key=header.count)
-    csv.field_size_limit(1 << 27)
-    try:
-        table = list(csv.reader(io.StringIO(text, newline=""), delimiter=mark, strict=True))
-    except csv.Error as error:
-        raise results.FileProblem(f"{path}: not a csv file: {error}") from None
-    if len(table) < 2:
-        raise results.FileProblem(f"{path}: holds a header line and no rows")
-    names = table[0]
-    for number, row in enumerate(table[1:], 2):
-        if row and len(row) != len(names):
-            raise results.FileProblem(f"{path}: row {number}: expected {len(names)} columns, got {len(row)}")
-    return flat_rows([dict(zip(names, row)) for row in table[1:] if row], path, options)
-
-
-def decoded(data: bytes, path: str) -> str:
-    """UTF-8 text without its byte order mark. Raises: FileProblem."""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        place = f"byte 0x{data[error.start]:02x} at offset {error.start}"
-        raise results.FileProblem(f"{path}: not valid UTF-8 ({place})", "save the file as UTF-8") from None
+    return flat_rows([row.cells for row in sheets.read_sheet(path)], path, options)
 
 
 def read_jsonl(path: str, options: Any) -> Imported:

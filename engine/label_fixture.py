@@ -97,8 +97,14 @@ def labelled_here(rows: Sequence[dict[str, Any]], before: Mapping[str, dict[str,
 def origin_line(rows: Sequence[dict[str, Any]], before: Mapping[str, dict[str, Any]]) -> str:
     """Where the labels of the rows come from, and what is left out, in one line."""
     here = labelled_here(rows, before)
+    brought = [row for row in rows if row.get("votes", []) == before[row["item_id"]].get("votes", [])]
+    with_gold = sum(before[row["item_id"]]["gold"] is not None for row in brought)
+    by_votes = sum(row["gold"] is not None for row in brought) - with_gold
+    split = len(brought) - with_gold - by_votes
     parts = [f"{here} labelled here"] if here else []
-    parts += [f"{len(rows) - here} with the gold they came with"] if len(rows) > here else []
+    parts += [f"{with_gold} with the gold they came with"] if with_gold else []
+    parts += [f"{by_votes} with the plurality of the votes they came with"] if by_votes else []
+    parts += [f"{split} whose votes have no plurality (gold null)"] if split else []
     parts += [f"{len(before) - len(rows)} without any label left out"] if len(before) > len(rows) else []
     return f"{len(rows)} of {len(before)} pairs: {', '.join(parts)}"
 

@@ -6,7 +6,7 @@ evaluation. Files are checked as a whole before the first item is shown. Reads f
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import evidence
@@ -14,10 +14,24 @@ import fixtures
 import label_results
 import labels
 import results
+import sheets
 
 # === Constants ===
 
-ALIASES = {"id": "item_id", "prompt": "text"}  # names that other tools' pairs use
+ALIASES = {  # names that other tools' pairs use
+    "id": "item_id",
+    "prompt": "text",
+    "question": "text",
+    "response_a": "answer_a",
+    "response_b": "answer_b",
+    "winner": "gold",
+}
+GOLD_WORDS = {  # and how they spell a label
+    **dict.fromkeys(("a", "model_a", "answer_a", "response_a"), "A"),
+    **dict.fromkeys(("b", "model_b", "answer_b", "response_b"), "B"),
+    **dict.fromkeys(("equal", "tie", "draw", "tie (bothbad)"), "equal"),
+}
+ANSWERS = ("answer_a", "answer_b")
 PANEL_TITLES = {"text": "Question", "rubric": "What a good answer does", "reference": "Reference answer"}
 
 
@@ -199,15 +213,13 @@ def from_pairs(path: str) -> Source:
 
     Raises: FileProblem, EvidenceError naming file, line and field.
     """
-    data = results.read_bytes(path)
-    if is_one_value(data):
+    if not sheets.is_sheet(path) and is_one_value(results.read_bytes(path)):
         return from_judged(path)
     rows: dict[str, dict[str, Any]] = {}
     problems: list[str] = []
-    for number, start, end in fixtures.line_spans(data):
+    for number, given in pair_rows(path):
         where = f"{path}:{number}"
-        row = evidence.parse_json(data[start:end], where)
-        row = with_defaults(row) if isinstance(row, dict) else row
+        row = with_defaults(given) if isinstance(given, dict) else given
         found = fixtures.row_problems(row) or later_turn(row)
         problems += [f"{where}: {text}" for text in found]
         if not found:
@@ -231,9 +243,30 @@ def is_one_value(data: bytes) -> bool:
     return not isinstance(value, dict) or "pairs" in value or "results" in value
 
 
+def pair_rows(path: str) -> Iterator[tuple[int, Any]]:
+    """(line, row as it stands there) of a file of pairs: a table with a header line, or one JSON object a line.
+
+    Raises: FileProblem, EvidenceError.
+    """
+    if sheets.is_sheet(path):
+        for row in sheets.read_sheet(path):
+            # an empty cell says nothing, but an empty answer is one
+            filled = {name: text for name, text in row.cells.items() if text or ALIASES.get(name, name) in ANSWERS}
+            yield row.line, filled
+        return
+    data = results.read_bytes(path)
+    for number, start, end in fixtures.line_spans(data):
+        yield number, evidence.parse_json(data[start:end], f"{path}:{number}")
+
+
 def with_defaults(row: dict[str, Any]) -> dict[str, Any]:
-    """A pair with the fixture's names, no consensus and the test split where it does not say."""
+    """A pair with the fixture's names and labels, no consensus and the test split where it does not say."""
     named = {ALIASES.get(key, key) if ALIASES.get(key, key) not in row else key: value for key, value in row.items()}
+    if type(named.get("item_id")) is int:
+        named["item_id"] = str(named["item_id"])
+    gold = named.get("gold")
+    if isinstance(gold, str):
+        named["gold"] = GOLD_WORDS.get(gold.strip().lower(), gold)
     return {"split": "test", "gold": None, **named}
 
 

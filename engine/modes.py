@@ -423,6 +423,7 @@ def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
         write_inputs(folder, evaluation.inputs)
         evidence.write_manifest(folder, manifest)
         imported.write_run(folder, manifest, items, arm, lines, evaluation)
+    say(f"{PROGRAM}: " + imported.counts_text(lines, len(items) * manifest["repeats"]))
     print(folder)
     say("hint: see the result with: " + commands.command(evaluation.folder, "--rescore", folder))
     return 0

@@ -267,6 +267,60 @@ class ThroughAPipe(CommandCase):
         self.assertEqual([line["label"] for line in self.lines()], [3, 4])
 
 
+class Tables(CommandCase):
+    """Pairs from a table, under the names and spellings that people's files have."""
+
+    def made(self, text: str, name: str = "pairs.csv") -> tuple[str, str]:
+        (self.folder / name).write_text(text, encoding="utf-8")
+        return self.run_with("", "--pairs", name, "--make-fixture", "out.jsonl")
+
+    def test_a_table_of_labelled_pairs_becomes_a_fixture(self) -> None:
+        text = "\ufeffid;question;response_a;response_b;winner;category\r\n"
+        text += '7;"Is 91; prime?";Yes;"No,\n7 x 13";model_b;math\r\n8;Peru?;;Lima;tie;\r\n\r\n9;Oslo?;a;b;;\r\n'
+        _, shown = self.made(text)
+        self.assertIn("2 of 3 pairs: 2 with the gold they came with, 1 without any label left out", shown)
+        rows = {row["item_id"]: row for row in self.lines("out.jsonl")}
+        self.assertEqual({"7": "B", "8": "equal"}, {name: row["gold"] for name, row in rows.items()})
+        self.assertEqual(("Is 91; prime?", "No,\n7 x 13"), (rows["7"]["text"], rows["7"]["answer_b"]))
+        self.assertEqual("", rows["8"]["answer_a"])
+        self.assertNotIn("category", rows["8"])
+
+    def test_a_table_that_cannot_be_used_is_refused_by_line(self) -> None:
+        head = "id,prompt,answer_a,answer_b,gold\n"
+        for text, expected in (
+            (head + "1,x,y\n", "pairs.csv:2: expected 5 columns, got 3"),
+            (head + '1,"x,y,z,A\n', "pairs.csv:2: not a csv file"),
+            (head + "1,x,y,z,maybe\n", "pairs.csv:2: field 'gold': expected A, B, equal or null, got 'maybe'"),
+            (head + "1,x,y,z,A\n1,x,y,z,B\n", "pairs.csv:3: item_id '1' stands twice"),
+            ("id,prompt,answer_a,gold\n1,x,y,A\n", "pairs.csv:2: field 'answer_b' is missing"),
+            ("id,prompt,id,gold\n1,x,y,A\n", "pairs.csv:1: column 'id' stands twice"),
+            (head, "holds a header line and no rows"),
+            ("", "holds a header line and no rows"),
+        ):
+            with self.subTest(expected):
+                (self.folder / "pairs.csv").write_text(text, encoding="utf-8")
+                _, shown = self.run_with("", "--pairs", "pairs.csv", "--make-fixture", "out.jsonl", code=3)
+                self.assertIn(expected, shown)
+
+    def test_numbers_as_names_and_spellings_of_labels_are_taken_from_json_lines_too(self) -> None:
+        lines = [{"id": 7, "prompt": "q", "answer_a": "x", "answer_b": "y", "winner": " A "}]
+        self.made("".join(json.dumps(line) + "\n" for line in lines), "pairs.jsonl")
+        self.assertEqual([("7", "A")], [(row["item_id"], row["gold"]) for row in self.lines("out.jsonl")])
+
+    def test_the_gold_of_votes_is_called_what_it_is(self) -> None:
+        def voted(number: int, *votes: str) -> dict[str, Any]:
+            given = [{"judge": f"person {place}", "label": vote} for place, vote in enumerate(votes)]
+            return {**pair(number), "gold": None, "votes": given}
+
+        lines = [voted(1, "A", "A", "B"), voted(2, "A", "B"), {**pair(3), "gold": "A"}]
+        _, shown = self.made("".join(json.dumps(line) + "\n" for line in lines), "pairs.jsonl")
+        self.assertIn(
+            "3 of 3 pairs: 1 with the gold they came with, 1 with the plurality of the votes they came with, "
+            "1 whose votes have no plurality (gold null)",
+            shown,
+        )
+
+
 class Pairs(CommandCase):
     def test_votes_of_several_people_become_gold_and_a_fixture_that_run_eval_runs(self) -> None:
         self.pairs([pair(number, rubric="Be right.") for number in range(6)])

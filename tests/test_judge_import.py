@@ -260,7 +260,7 @@ class Tables(ImportCase):
         cases: list[tuple[bytes | str, str, str]] = [
             ("a,b\n1,2\n", "csv", "no column for 'prompt'"),
             ("prompt,answer\n", "csv", "no rows"),
-            ("prompt,answer\nx\n", "csv", "row 2: expected 2 columns, got 1"),
+            ("prompt,answer\nx\n", "csv", ":2: expected 2 columns, got 1"),
             ("", "jsonl", "is empty"),
             ('{"prompt": "p", "answer": "a", "id": "x"}\n' * 2, "jsonl", "stands twice"),
             ('{"prompt": "p", "answer": "a"}\nnot json\n', "jsonl", ":2: not JSON"),
