@@ -9,6 +9,7 @@ from typing import Any
 
 import page_source
 import pictures
+import sentences
 import tables
 from page_parts import Markup, folded, joined, listed, tag
 from page_sections import axis_for, ceiling_of, counted, interval_text, legend, metric_row, share_text, signed
@@ -135,19 +136,9 @@ def means(view: View) -> list[str]:
             f"Measured alike, against the other people's votes: the judge matches {share_text(people['judge_loo'])}, "
             f"a person {share_text(people['human_loo'])} ({people['loo_n']:,} votes)."
         )
-    lines.append(order_sentence(result["position"][name], name))
+    lines.insert(0, f"By kappa and its interval, {name}: {sentences.judgement(result, name)}.")
+    lines.append(sentences.as_sentence(sentences.order_words(result["position"][name])))
     return lines
-
-
-def order_sentence(position: dict[str, Any], name: str) -> str:
-    """What exchanging the two answers did."""
-    changed = position["n"] - position["consistent"] - position["invalid"]
-    text = f"Exchanging the two answers changes its verdict on {changed:,} of {position['n']:,} pairs judged"
-    lean = [(position["k_first"], "first"), (position["k_second"], "second")]
-    if position["k_first"] == position["k_second"]:
-        return text + "."
-    count, side = max(lean)
-    return f"{text}; {count:,} of these lean to the answer shown {side}."
 
 
 def means_not(view: View) -> list[str]:

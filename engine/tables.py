@@ -11,6 +11,8 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+import sentences
+
 # === Constants ===
 
 RULES = {
@@ -125,7 +127,12 @@ def judges_section(result: dict[str, Any]) -> Section:
                 cost_text(result["cost_usd"][name], arm),
             )
         )
-    notes = baseline_notes(result)
+    real = [name for name, arm in result["arms"].items() if arm["provenance"] != "control"]
+    notes = [
+        f"{name}: {sentences.judgement(result, name)}; {sentences.order_words(result['position'][name])}"
+        for name in real
+    ]
+    notes += baseline_notes(result)
     return "Judges against gold", head, body, notes
 
 
@@ -294,6 +301,15 @@ def by_sections(result: dict[str, Any]) -> list[Section]:
     return level_sections(result) + compared_level_sections(result)
 
 
+def stand_in(test: dict[str, Any]) -> str:
+    """The alternative annotator test of one judge in words, or why there is none."""
+    if test["reason"]:
+        return str(test["reason"])
+    tested = len(test["p"])
+    for_whom = f"could stand in for {test['winning_rate'] * tested:.0f} of {tested} tested"
+    return f"{'passes' if test['passes'] else 'does not pass'}: {for_whom}, advantage {number(test['rho'], 2)}"
+
+
 def people_section(result: dict[str, Any]) -> Section | None:
     """How far people agree, and each judge on the same terms."""
     human = result["human"]
@@ -303,13 +319,14 @@ def people_section(result: dict[str, Any]) -> Section | None:
     body = []
     for name, found in human["arms"].items():
         test = found["alt_test"]
-        outcome = test["reason"] or f"rate {number(test['winning_rate'], 2)}, advantage {number(test['rho'], 2)}"
         body.append(
-            (name, number(found["judge_loo"]), f"{number(found['human_loo'])} ({found['loo_n']} votes)", outcome)
+            (name, number(found["judge_loo"]), f"{number(found['human_loo'])} ({found['loo_n']} votes)", stand_in(test))
         )
     notes = [
         f"people agree on {human['pair_agree']}/{human['pair_total']} pairs of votes = {number(human['pairwise'])}; "
         f"alpha {number(human['alpha'])}; {human['votes']} votes of {human['annotators']} people",
+        "alternative annotator test: passes if the judge could stand in for half of the people who have enough votes; "
+        "advantage: how often it is at least as close to the other people as they are, ties counted, so 0.5 is no draw",
     ]
     return "People", head, body, notes
 
