@@ -201,10 +201,10 @@ def entry_of(
     """The journal entry of one outcome, whichever road the reply came by."""
     usage = usage_of(outcome.reply) if outcome.state == "reply" else None
     mode = run.config.get("output_mode", "tool")
-    verdict = None
+    verdict, parts = None, rows.reply_parts(outcome.reply)
     if outcome.state == "reply":
-        verdict = recipe.parse(rows.reply_of(rows.reply_parts(outcome.reply)), mode)
-    kept = rows.evidence_of(outcome, usage, verdict, mode)
+        verdict = recipe.parse(rows.reply_of(parts), mode)
+    kept = rows.evidence_of(outcome, parts, usage, verdict)
     if kept["hint"] is None and rows.prompt_was_cut(payload, kept["usage"]):
         kept["hint"] = "prompt_maybe_cut"
     return rows.journal_entry(item_id, run.arm.name, task.repeat, task.order, verdict, kept)

@@ -69,8 +69,9 @@ def entry_of(line: dict[str, Any], name: str, recipe: Any, mode: str) -> dict[st
     reply = reply_of(line)
     latency = line.get("latency_ms") if type(line.get("latency_ms")) is int else None
     outcome = client.Outcome("reply", reply=reply, started_at=line.get("started_at"), latency_ms=latency)
-    verdict = recipe.parse(rows.reply_of(rows.reply_parts(reply)), mode)
-    kept = rows.evidence_of(outcome, line.get("usage"), verdict, mode)
+    parts = rows.reply_parts(reply)
+    verdict = recipe.parse(rows.reply_of(parts), mode)
+    kept = rows.evidence_of(outcome, parts, line.get("usage"), verdict)
     kept.update(retries=None, attempts_maybe_billed=None)  # nobody recorded them
     return rows.journal_entry(line["item_id"], name, line.get("repeat", 1), ORDERS[line["order"]], verdict, kept)
 

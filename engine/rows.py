@@ -27,6 +27,8 @@ def text_or_none(value: object) -> str | None:
 
 def storable(value: Any) -> Any:
     """The value if strict JSON can hold it, else its text: evidence must never fail to be written."""
+    if isinstance(value, str):
+        return value
     try:
         json.dumps(value, allow_nan=False)
         return value
@@ -108,9 +110,11 @@ def prompt_was_cut(payload: dict[str, Any] | None, usage: dict[str, int | None] 
     return length > 12_000 and tokens < length / CHARACTERS_A_TOKEN
 
 
-def evidence_of(outcome: Any, usage: object, verdict: dict[str, Any] | None, mode: str) -> dict[str, Any]:
-    """The record of one call. `verdict` is `parse`'s answer for `outcome.reply`, None when there was no reply."""
-    kept = reply_parts(outcome.reply)
+def evidence_of(outcome: Any, parts: dict[str, Any], usage: object, verdict: dict[str, Any] | None) -> dict[str, Any]:
+    """The record of one call.
+
+    parts: `reply_parts` of `outcome.reply`. verdict: `parse`'s answer for it, None when there was no reply.
+    """
     state = verdict["state"] if verdict else ("invalid" if outcome.state == "invalid" else "failed")
     error = None
     if verdict is None:
@@ -120,7 +124,7 @@ def evidence_of(outcome: Any, usage: object, verdict: dict[str, Any] | None, mod
         "code": verdict["code"] if verdict else outcome.code,
         "repaired": verdict["repaired"] if verdict else [],
         "hint": verdict["hint"] if verdict else outcome.hint,
-        **kept,
+        **parts,
         "usage": clean_usage(usage),
         "started_at": outcome.started_at,
         "latency_ms": outcome.latency_ms,

@@ -108,8 +108,9 @@ def kept_entry(arm: Any, config: dict[str, Any], item: dict[str, Any], order: st
     else:
         reply, usage = judge_reply(item, order, repeat), {"input": 300, "output": 20, "cached": 100, "reasoning": 5}
     outcome = client.Outcome("reply", reply=reply, started_at=evidence.utc_stamp(moment), latency_ms=250)
-    verdict = recipe.parse(rows.reply_of(rows.reply_parts(reply)), "tool")
-    kept = rows.evidence_of(outcome, usage, verdict, "tool")
+    parts = rows.reply_parts(reply)
+    verdict = recipe.parse(rows.reply_of(parts), "tool")
+    kept = rows.evidence_of(outcome, parts, usage, verdict)
     return rows.journal_entry(item["item_id"], arm.name, repeat, order, verdict, kept)
 
 

@@ -26,7 +26,7 @@ USAGE = {"input": 100, "output": 10, "cached": 40, "reasoning": None}
 
 def kept(**changes: Any) -> dict[str, Any]:
     outcome = client.Outcome("reply", reply=REPLY, started_at="2026-01-01T00:00:00.000000Z", latency_ms=7, retries=1)
-    found: dict[str, Any] = rows.evidence_of(outcome, USAGE, VERDICT, "tool")
+    found: dict[str, Any] = rows.evidence_of(outcome, rows.reply_parts(outcome.reply), USAGE, VERDICT)
     return {**found, **changes}
 
 
@@ -50,13 +50,13 @@ class Evidence(unittest.TestCase):
 
     def test_an_outcome_without_a_reply_is_failed_with_its_error(self) -> None:
         outcome = client.Outcome("failed", code="timeout", text="no answer in 60 s", http_status=None)
-        found = rows.evidence_of(outcome, None, None, "tool")
+        found = rows.evidence_of(outcome, rows.reply_parts(outcome.reply), None, None)
         self.assertEqual(("failed", "timeout", None), (found["state"], found["code"], found["usage"]))
         self.assertEqual({"code": "timeout", "status": None, "text": "no answer in 60 s"}, found["error"])
 
     def test_a_row_refused_by_the_provider_is_invalid_not_failed(self) -> None:
         outcome = client.Outcome("invalid", code="content_filter", http_status=400)
-        self.assertEqual("invalid", rows.evidence_of(outcome, None, None, "tool")["state"])
+        self.assertEqual("invalid", rows.evidence_of(outcome, rows.reply_parts(outcome.reply), None, None)["state"])
 
     def test_values_that_strict_json_cannot_hold_are_kept_as_a_note(self) -> None:
         deep: Any = []
