@@ -49,7 +49,19 @@ MODES = (
 )
 # What --resume takes besides its run: the rest was settled when the run was started.
 WITH_RESUME = (
-    *("folder", "resume", "key_env", "key_file", "price", "rpm", "concurrency", "by_item", "timeout", "quiet"),
+    *(
+        "folder",
+        "resume",
+        "base_url",
+        "key_env",
+        "key_file",
+        "price",
+        "rpm",
+        "concurrency",
+        "by_item",
+        "timeout",
+        "quiet",
+    ),
     *("max_usd", "max_requests", "max_minutes"),
 )
 OF_CUSTOM = ("key_env", "price", "api_format", "output_mode", "strict", "omit", "rename", "extra_body")
@@ -609,7 +621,7 @@ def check_options(parser: Any, options: Any) -> None:
     custom = options.arms is not None and "custom" in options.arms.split(",")
     if custom and not (options.base_url and options.model):
         parser.error("--arms custom needs --base-url and --model")
-    if (options.base_url or options.model) and not custom:
+    if (options.base_url or options.model) and not custom and not (options.resume and options.base_url):
         parser.error("--base-url and --model need --arms custom")
     if options.shard:
         index, _, count = options.shard.partition("/")

@@ -11,12 +11,14 @@ import os
 import re
 import shlex
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import commands
 import evidence
 import generate
 import messages
+import trust
 
 # === Constants ===
 
@@ -95,7 +97,8 @@ def enough_usd(runs: dict[str, generate.ArmRun], limit: float) -> float:
     """
     whole = 0.0
     for run in runs.values():
-        counts, cost = run.progress.counts, run.progress.cost
+        counts = run.progress.counts
+        cost = run.progress.cost + run.progress.unpriced * generate.worst_cost(run)
         done = sum(counts) - counts[generate.MISSING] - counts[generate.FAILED]
         whole += cost * sum(counts) / done if done else cost
     enough = max(whole * 1.1 + max(map(generate.worst_cost, runs.values())), 2 * limit if not whole else 0.0)
@@ -115,13 +118,17 @@ def same_pace(options: Any, max_usd: float | None = None) -> str:
     return "".join(f" {word}" for word in words)
 
 
-def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "") -> str:
-    """How the run goes on. arm: the one that a stop was about, if it was about one; pace: flags to be given again."""
-    resume = commands.command(evaluation.folder, "--resume", folder) + pace
+def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "", arms: Iterable[Any] = ()) -> str:
+    """How the run goes on.
+
+    arm: the one that a stop was about, if it was about one; pace: flags to be given again; arms: all that are asked.
+    """
+    bare = commands.command(evaluation.folder, "--resume", folder)
+    resume = bare + "".join(map(trust.said_again, arms)) + pace
     if arm is None or not (code == "auth" or asks_the_same(code)):
         return f"resume with: {resume}"
     if code == "auth" and not arm.frozen:
-        return f"resume with a key that is accepted: {resume} --key-env VAR"
+        return f"resume with a key that is accepted: {bare}{pace}{trust.said_again(arm, 'VAR') or ' --key-env VAR'}"
     if code == "auth" and arm.settings.get("key_env"):
         return f"put a key that is accepted into {arm.settings['key_env']}, then resume with: {resume}"
     change = f"change arms.{arm.name} in eval.json, --freeze" if arm.frozen else "change the command"
@@ -140,4 +147,5 @@ def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun],
     voice.error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed{why}; the run is not complete")
     spent = problem is not None and str(problem).startswith("--max-usd")
     pace = same_pace(options, enough_usd(runs, options.max_usd) if spent else None)
-    messages.say("hint: " + way_on(evaluation, folder, arm, problem.code if problem is not None else None, pace))
+    code, arms = problem.code if problem is not None else None, [run.arm for run in runs.values()]
+    messages.say("hint: " + way_on(evaluation, folder, arm, code, pace, arms))

@@ -256,11 +256,13 @@ class Generation:
             return late
         if limit.usd is not None:
             runs = self.runs.values()
-            spent = sum(run.progress.cost + run.progress.maybe_billed * worst_cost(run) for run in runs)
+            unknown = [run.progress.maybe_billed + run.progress.unpriced for run in runs]
+            spent = sum(run.progress.cost + times * worst_cost(run) for run, times in zip(runs, unknown))
             if spent + worst_usd > limit.usd:
-                return (
-                    f"--max-usd {limit.usd:g} would be passed (spent {spent:.4f}, the next costs up to {worst_usd:.4f})"
-                )
+                costs = f"spent {spent:.4f}, the next costs up to {worst_usd:.4f}"
+                if any(unknown):
+                    costs += f"; {sum(unknown)} tries of unknown cost are counted at the most they can cost"
+                return f"--max-usd {limit.usd:g} would be passed ({costs})"
             if spent + worst_usd + sum(run.progress.in_flight * worst_cost(run) for run in runs) > limit.usd:
                 return ""
         return None if self.meter.take() else f"--max-requests {self.meter.most} reached"

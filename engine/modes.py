@@ -34,6 +34,7 @@ import receipt_modes
 import rescore as rescoring
 import summary
 import tables
+import trust
 
 # === Constants ===
 
@@ -309,11 +310,14 @@ def main_resume(evaluation: evaluations.Evaluation, options: Any) -> int:
         print(folder)
         say("hint: see the result with: " + commands.command(evaluation.folder, "--rescore", folder))
         return 0
-    manifest = with_own_flags(manifest, options)
     changed = changed_inputs(manifest, evaluation)
     if changed:
-        raise evaluations.SettingError("\n".join(changed))
+        hint = "undo the change, or rescore what is there; a run on new inputs is a new run"
+        raise evaluations.SettingError("\n".join(changed), hint)
     arms, items = manifest_arms(manifest), run_items(manifest, evaluation)
+    trust.refuse_other_judges(folder, manifest, evaluation, items, options)
+    manifest = with_own_flags(manifest, options)
+    arms = manifest_arms(manifest)
     with evidence.Lock(folder):
         ask = callers.callers_of(arms, evaluation, options)
         evidence.drop_leftovers(folder)
@@ -385,7 +389,7 @@ def rescore(
     if manifest["status"] != "complete":
         priced = any(arm.settings.get("price_usd_per_mtok") for arm in arms)
         limit = " (--max-usd is not kept: give it again)" if priced else ""
-        resume = commands.command(evaluation.folder, "--resume", folder)
+        resume = commands.command(evaluation.folder, "--resume", folder) + "".join(map(trust.said_again, arms))
         error(f"{folder}: the run is not complete", f"resume with: {resume}{limit}")
         return 3
     return 1 if problems or silent else code

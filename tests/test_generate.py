@@ -184,6 +184,15 @@ class Stopping(InFolder):
                 self.assertLess(0.002, found.runs["judge"].progress.cost)
                 self.assertLessEqual(found.runs["judge"].progress.cost, 0.005)
 
+    def test_replies_that_do_not_say_what_they_cost_count_at_the_worst_price(self) -> None:
+        work = Work(self.folder, pairs=50, arms={"judge": PRICED})
+        silent = client.Outcome("reply", {key: value for key, value in reply().reply.items() if key != "usage"})
+        found = work.go(lambda item, order, repeat: silent, usd=0.005)
+        self.assertEqual(2, len(work.asked))
+        self.assertRegex(
+            str(found.problem), r"--max-usd 0.005 would be passed \(spent 0.00\d\d, .*; 2 tries of unknown cost"
+        )
+
     def test_tries_that_may_have_been_billed_count_at_the_worst_price(self) -> None:
         work = Work(self.folder, pairs=50, arms={"judge": PRICED})
         work.go(lambda item, order, repeat: reply()._replace(maybe_billed=2), usd=0.005)

@@ -53,7 +53,6 @@ class Refused(unittest.TestCase):
             ("--repeats", "2"),
             ("--split", "test"),
             ("--shard", "1/2"),
-            ("--base-url", "http://127.0.0.1:9/v1"),
             ("--model", "m"),
             ("--api-format", "openai"),
             ("--strict",),

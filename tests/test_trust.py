@@ -1,0 +1,110 @@
+"""A run's folder says how the run goes on, and never whom a key is sent to."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import fault_server
+import runner
+from rooms import room
+
+evaluations, trust = room("evaluation"), room("trust")
+FAR = "https://judge.example/v1"
+
+
+class Resumed(unittest.TestCase):
+    """A run of one's own judge that stopped after two replies, its manifest changed before it goes on."""
+
+    def setUp(self) -> None:
+        temporary = tempfile.TemporaryDirectory()
+        self.addCleanup(temporary.cleanup)
+        self.top = Path(temporary.name)
+        self.server = fault_server.FaultServer()
+        self.server.__enter__()
+        self.addCleanup(self.server.__exit__, None, None, None)
+        self.evaluation = runner.make_evaluation(self.top / "e", [runner.item(number) for number in range(3)])
+        words = runner.judge_at(self.server.base, max_requests=2)
+        made = runner.cli(self.evaluation, "--generate", *words, cwd=self.top)
+        self.assertEqual((3, 2), (made.returncode, self.server.count))
+        self.run_made = runner.run_folder(self.top)
+
+    def change(self, **fields: Any) -> None:
+        text = json.dumps({**runner.manifest_of(self.run_made), **fields})
+        (self.run_made / "manifest.json").write_text(text, encoding="utf-8")
+
+    def settings(self, **changed: Any) -> dict[str, Any]:
+        return {**runner.manifest_of(self.run_made)["arm_settings"]["custom"], **changed}
+
+    def refused(self, *words: object) -> str:
+        done = runner.cli(self.evaluation, "--resume", self.run_made, *words, cwd=self.top)
+        self.assertEqual((3, 2), (done.returncode, self.server.count), done.stderr)
+        self.assertNotIn("Traceback", done.stderr)
+        return done.stderr
+
+    def test_another_address_is_noticed_before_anything_is_sent(self) -> None:
+        self.change(arm_settings={"custom": self.settings(endpoint=self.server.base.replace("/v1", "/v2"))})
+        self.assertIn("manifest.json: arm custom: config_hash expected ", self.refused())
+
+    def test_an_arm_of_the_frozen_list_has_to_be_the_one_of_eval_json(self) -> None:
+        named = {"arm_settings": {"baseline": self.settings()}, "provenance": {"baseline": "live"}}
+        self.change(unlisted_arms=[], arms=["baseline"], config_hash={"baseline": "0" * 64}, **named)
+        self.assertIn("manifest.json: arm baseline: expected the arm of eval.json, got another", self.refused())
+
+    def test_settings_that_no_command_line_would_take_are_refused_as_there(self) -> None:
+        for changed in ({"endpoint": "http://judge.example/v1"}, {"rename": [1]}, {"endpoint": 5}):
+            with self.subTest(changed=changed):
+                self.change(arm_settings={"custom": self.settings(**changed)})
+                self.assertIn("manifest.json", self.refused())
+
+    def test_a_key_goes_to_another_machine_only_when_both_are_said(self) -> None:
+        settings = self.settings(endpoint=FAR, key_env="SECRET_OF_MINE")
+        config = json.loads((self.evaluation / "eval.json").read_text(encoding="utf-8"))
+        hashes = runner.manifest_of(self.run_made)["hashes"]
+        made = SimpleNamespace(config=config, hashes=hashes)
+        ids = [runner.item(number)["item_id"] for number in range(3)]
+        arm = evaluations.Arm("custom", settings, frozen=False)
+        self.change(
+            arm_settings={"custom": settings}, config_hash={"custom": evaluations.config_hash(made, arm, "test", ids)}
+        )
+        said = self.refused()
+        self.assertIn(f"would ask {FAR} with the key in SECRET_OF_MINE", said)
+        self.assertIn(f"hint: if that is meant, say so: give --base-url {FAR} --key-env SECRET_OF_MINE", said)
+        self.assertIn(f"would ask {FAR}", self.refused("--key-env", "SECRET_OF_MINE"))
+        self.assertIn("not https://mine.example/v1", self.refused("--base-url", "https://mine.example/v1"))
+
+
+class Said(unittest.TestCase):
+    def options(self, **given: Any) -> SimpleNamespace:
+        return SimpleNamespace(**{"base_url": None, "key_env": None, "key_file": None, **given})
+
+    def test_what_was_said_is_taken(self) -> None:
+        arm = evaluations.Arm("custom", {"endpoint": FAR, "key_env": "K", "model": "m"}, frozen=False)
+        trust.refuse_unsaid("RUN", arm, self.options(base_url=FAR, key_env="K"))
+        trust.refuse_unsaid("RUN", arm, self.options(base_url=FAR, key_file="f"))
+        self.assertEqual(f" --base-url {FAR} --key-env K", trust.said_again(arm))
+
+    def test_this_machine_no_key_and_the_frozen_list_need_no_word(self) -> None:
+        for settings, frozen in (
+            ({"endpoint": "http://127.0.0.1:9/v1", "key_env": "K"}, False),
+            ({"endpoint": FAR}, False),
+            ({"endpoint": FAR, "key_env": "K"}, True),
+            ({"control": "longer"}, False),
+        ):
+            arm = evaluations.Arm("a", settings, frozen=frozen)
+            trust.refuse_unsaid("RUN", arm, self.options())
+            self.assertEqual("", trust.said_again(arm))
+
+    def test_a_key_that_comes_with_the_resume_needs_the_address_too(self) -> None:
+        arm = evaluations.Arm("custom", {"endpoint": FAR}, frozen=False)
+        for given in ({"key_env": "K"}, {"key_file": "f"}):
+            with self.assertRaisesRegex(evaluations.SettingError, "would ask https://judge.example/v1"):
+                trust.refuse_unsaid("RUN", arm, self.options(**given))
+
+
+if __name__ == "__main__":
+    unittest.main()
