@@ -37,6 +37,8 @@ MAX_BLANK = 10_000  # blank lines of one file; more are no file of rows but a tr
 MAX_LINE = 64 * 1024 * 1024  # bytes of one row; a longer one is no row of ours
 SHA256_TEXT = re.compile(r"\b[0-9a-f]{64}\b")
 LEFTOVER = re.compile(r"(manifest\.json|(raw|scored)\.jsonl\.gz|summary\.json)\.tmp\.\d+")
+BLANKS = b" \t\r\n\xef\xbb\xbf\0"
+CONTROL = re.compile(rb"[\x00-\x1f]")
 EMPTY_MARKS = {0: "U+0000"}  # characters that servers tend to cut a text at
 
 
@@ -65,6 +67,24 @@ def open_file(path: str) -> BinaryIO:
         os.close(descriptor)
         raise OSError(errno.EINVAL, "expected a regular file", path)
     return os.fdopen(descriptor, "rb")
+
+
+def open_own(path: str, flags: int) -> int:
+    """A descriptor of a run's own file, made if it is missing: never of what a link in its place leads to.
+
+    flags: how it is opened, os.O_WRONLY or os.O_RDWR with os.O_APPEND or os.O_TRUNC. Raises: OSError.
+    """
+    kind = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        descriptor = os.open(path, flags | os.O_CREAT | kind, 0o644)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise OSError(error.errno, "expected a file of the run, got a link", path) from None
+        raise
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "expected a regular file", path)
+    return descriptor
 
 
 def sha256_file(path: str) -> str:
@@ -160,7 +180,7 @@ def write_atomic(path: str, data: bytes | Iterable[bytes]) -> None:
     """Write a file by temporary name and rename: a reader sees the old bytes or the new ones, never half."""
     temporary = f"{path}.tmp.{os.getpid()}"
     try:
-        with open(temporary, "wb") as stream:
+        with os.fdopen(open_own(temporary, os.O_WRONLY | os.O_TRUNC), "wb") as stream:
             for piece in (data,) if isinstance(data, bytes) else data:
                 stream.write(piece)
             stream.flush()
@@ -310,7 +330,10 @@ class Lock:
 
     def __enter__(self) -> Lock:
         while not self.current():
-            self.stream = open(self.path, "a+", encoding="utf-8")
+            try:
+                self.stream = os.fdopen(open_own(self.path, os.O_RDWR), "r+", encoding="utf-8", errors="replace")
+            except OSError as error:
+                raise EvidenceError(f"{self.path}: cannot be opened: {error.strerror}") from None
             try:
                 self.take()
             except OSError:
@@ -370,7 +393,7 @@ class Journal:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+        self.descriptor = open_own(path, os.O_WRONLY | os.O_APPEND)
         self.lock = threading.Lock()
         self.flushing = threading.Lock()
         self.pending: list[bytes] = []
@@ -444,11 +467,16 @@ def drop_leftovers(folder: str) -> None:
 
 
 def drop_torn_tail(path: str) -> int:
-    """Make a journal end in a whole line; returns the number of bytes dropped.
+    """Make a file of lines end in a whole one; returns the number of bytes dropped.
 
     A last line without its end is closed when it is a whole entry, else cut: what a killed process had not finished.
+    Raises: EvidenceError, before anything is changed, for an end that no killed process leaves behind.
     """
-    with open(path, "rb+") as stream:
+    try:
+        stream = os.fdopen(open_own(path, os.O_RDWR), "rb+")
+    except OSError as error:
+        raise EvidenceError(f"{path}: cannot be opened: {error.strerror}") from None
+    with stream:
         size = stream.seek(0, os.SEEK_END)
         end, position = 0, size
         while position > 0 and not end:
@@ -457,9 +485,15 @@ def drop_torn_tail(path: str) -> int:
             found = stream.read(position - start).rfind(b"\n")
             end, position = (start + found + 1 if found >= 0 else 0), start
         stream.seek(end)
-        if end < size and is_whole_entry(stream.read(), path):
+        tail = stream.read()
+        if tail and is_whole_entry(tail, path):
             stream.write(b"\n")
             return 0
+        stream.seek(0)
+        problem = tail_problem(tail) or ("" if stream.read(64).lstrip(BLANKS)[:1] in (b"{", b"") else "not our text")
+        if tail and problem:
+            text = f"{path}: the last {len(tail)} bytes are no unfinished line ({problem}); nothing is cut"
+            raise EvidenceError(f"{text}; put the line feeds back, or move the file away to begin anew")
         stream.truncate(end)
     return size - end
 
@@ -470,6 +504,27 @@ def is_whole_entry(tail: bytes, path: str) -> bool:
         return isinstance(parse_json(tail, path), dict)
     except EvidenceError:
         return False
+
+
+def tail_problem(tail: bytes) -> str:
+    """Why bytes cannot be the beginning of one line of ours, '' where they can.
+
+    Such a line begins with a brace and holds no control character; NULs at its end are what a power cut leaves.
+    """
+    begun = tail.rstrip(b"\0").lstrip(b" ")
+    if not begun:
+        return ""
+    if not begun.startswith(b"{"):
+        return f"expected '{{' first, got byte 0x{begun[0]:02x}"
+    control = CONTROL.search(begun)
+    if control:
+        return f"byte 0x{control[0][0]:02x} at offset {control.start()}"
+    text = begun.decode("utf-8", "replace")
+    try:
+        _, end = PLAIN.raw_decode(text)
+    except (ValueError, RecursionError):
+        return ""
+    return "not valid UTF-8" if end == len(text) else "several entries in one line"
 
 
 # === Run folder ===

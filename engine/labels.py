@@ -213,6 +213,9 @@ def read_unfinished(path: str) -> tuple[list[Label], int]:
                 begun = b"".join(line.split())[: len(BEGINNING)]
                 if line.endswith(b"\n") or not (found or BEGINNING.startswith(begun)):
                     raise
+                problem = evidence.tail_problem(line)
+                if problem:
+                    raise LabelError(f"{where}: no unfinished last line ({problem}); put the line feeds back") from None
                 return found, len(line)
             found.append(parse_label(row, where))
     return found, 0
@@ -259,28 +262,6 @@ def check_content(labels: Iterable[Label], tasks: Iterable[Task], path: str, sou
 # === Write ===
 
 
-def drop_torn_line(path: str) -> int:
-    """Make the file end in a whole line: a last line without its end is closed if it is JSON, else cut.
-
-    Returns the number of bytes cut: what a killed process had not finished writing, never a complete label.
-    """
-    if not os.path.exists(path):
-        return 0
-    with open(path, "rb+") as stream:
-        data = stream.read()
-        tail = data[data.rfind(b"\n") + 1 :]
-        if not tail:
-            return 0
-        try:
-            evidence.parse_json(tail, path)
-        except evidence.EvidenceError:
-            stream.truncate(len(data) - len(tail))
-            return len(tail)
-        stream.seek(0, os.SEEK_END)
-        stream.write(b"\n")
-    return 0
-
-
 class LabelBook:
     """The labels file of a session: what stands in it, and how a line is added. Only adding a line changes the file."""
 
@@ -298,8 +279,9 @@ class LabelBook:
         if self.journal is None:
             os.makedirs(os.path.dirname(os.path.abspath(self.path)), exist_ok=True)
             read_unfinished(self.path)  # what stands there by now: nothing is cut off a file that is not ours
-            drop_torn_line(self.path)
-            self.journal = evidence.Journal(self.path)
+            path = os.path.realpath(self.path)  # a link that somebody set up for labels of their own is meant
+            evidence.drop_torn_tail(path)
+            self.journal = evidence.Journal(path)
         self.journal.append(evidence.row_bytes(label._asdict()))
         self.labels.append(label)
 

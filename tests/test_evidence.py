@@ -120,19 +120,62 @@ class Journal(unittest.TestCase):
             self.assertEqual(text, data[offset : offset + len(text)])
 
     def test_an_unfinished_last_line_is_dropped_and_no_other(self) -> None:
-        for tail in (b'{"half', b"x" * 200_000, b""):
-            Path(self.path).write_bytes(b"one\ntwo\n" + tail)
+        for tail in (b'{"half', b'{"a": "' + b"x" * 200_000, b"", b"\0" * 4096, b'{"half\0\0\0', b'{"a": "}{'):
+            Path(self.path).write_bytes(b'{"one": 1}\n{"two": 2}\n' + tail)
             self.assertEqual(len(tail), evidence.drop_torn_tail(self.path))
-            self.assertEqual(b"one\ntwo\n", Path(self.path).read_bytes())
-        Path(self.path).write_bytes(b"torn from the start")
+            self.assertEqual(b'{"one": 1}\n{"two": 2}\n', Path(self.path).read_bytes())
+        Path(self.path).write_bytes(b'{"torn from the start')
         evidence.drop_torn_tail(self.path)
         self.assertEqual(b"", Path(self.path).read_bytes())
 
     def test_a_last_line_that_lacks_its_line_feed_only_is_kept(self) -> None:
-        for tail, kept in ((b'{"a": 1}', True), (b'{"a": {"b": 1}', False), (b"12", False), (b'{"a": "\xff"}', False)):
-            Path(self.path).write_bytes(b"one\n" + tail)
+        for tail, kept in ((b'{"a": 1}', True), (b'{"a": {"b": 1}', False)):
+            Path(self.path).write_bytes(b'{"one": 1}\n' + tail)
             self.assertEqual(0 if kept else len(tail), evidence.drop_torn_tail(self.path))
-            self.assertEqual(b"one\n" + (tail + b"\n") * kept, Path(self.path).read_bytes())
+            self.assertEqual(b'{"one": 1}\n' + (tail + b"\n") * kept, Path(self.path).read_bytes())
+
+    def test_an_end_that_no_killed_process_leaves_is_refused_and_nothing_is_cut(self) -> None:
+        entries = b'{"a": 1}\n{"b": "two"}\n{"c": 3}\n'
+        for name, data in {
+            "carriage returns": entries.replace(b"\n", b"\r"),
+            "lines joined": entries.replace(b"\n", b""),
+            "lines joined, the last one torn": entries.replace(b"\n", b"") + b'{"d',
+            "packed in place": gzip.compress(entries),
+            "UTF-16": entries.decode().encode("utf-16"),
+            "another text": b"x" * 100,
+            "a number": b"12",
+            "a whole entry in another encoding": b'{"a": "\xff"}',
+            "a hole in the middle": b'{"a": \0\0 1',
+        }.items():
+            with self.subTest(name):
+                Path(self.path).write_bytes(data)
+                with self.assertRaisesRegex(evidence.EvidenceError, "nothing is cut"):
+                    evidence.drop_torn_tail(self.path)
+                self.assertEqual(data, Path(self.path).read_bytes())
+
+    @unittest.skipUnless(hasattr(os, "O_NOFOLLOW"), "links are followed on this system")
+    def test_a_link_in_the_place_of_a_file_of_the_run_is_never_written_through(self) -> None:
+        other = Path(self.path).with_name("somebody's own")
+        other.write_bytes(b"precious\nand torn")
+        os.symlink(other, self.path)
+        for attempt in (evidence.drop_torn_tail, evidence.Journal):
+            with (
+                self.subTest(attempt.__name__),
+                self.assertRaisesRegex((OSError, evidence.EvidenceError), "got a link"),
+            ):
+                attempt(self.path)
+        lock = Path(self.path).with_name("lock")
+        os.symlink(other, lock)
+        with self.assertRaisesRegex(evidence.EvidenceError, "got a link"), evidence.Lock(str(lock.parent)):
+            self.fail("a lock was taken through a link")
+        self.assertEqual(b"precious\nand torn", other.read_bytes())
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes on this system")
+    def test_a_pipe_in_the_place_of_a_file_of_the_run_is_not_waited_for(self) -> None:
+        os.mkfifo(self.path)
+        for attempt in (evidence.drop_torn_tail, evidence.Journal):
+            with self.subTest(attempt.__name__), self.assertRaises((OSError, evidence.EvidenceError)):
+                attempt(self.path)
 
     def test_after_a_failed_write_nothing_more_is_taken(self) -> None:
         journal = evidence.Journal(self.path)

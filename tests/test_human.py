@@ -382,7 +382,8 @@ class Pairs(CommandCase):
         self.pairs(rows)
         out, shown = self.run_with("", *self.again("mine"))
         self.assertEqual("", out)
-        self.assertIn("7 of 8 pairs: 7 with the gold they came with, 1 without any label left out", shown)
+        gold = "6 with the gold they came with, 1 with the plurality of the votes they came with"
+        self.assertIn(f"7 of 8 pairs: {gold}, 1 without any label left out", shown)
         made = self.lines("mine/fixture.jsonl")
         self.assertEqual([row["gold"] for row in made], [*"ABABAB", "B"])
         self.assertEqual([row["split"] for row in made], ["test", "dev", *["test"] * 5])

@@ -147,6 +147,15 @@ class TheFile(unittest.TestCase):
         session.give(5, "B")
         self.assertEqual(session.next_open(5), 0)
 
+    def test_labels_whose_line_feeds_are_lost_are_refused_and_stay(self) -> None:
+        for instead in (b"\r", b""):
+            self.write(GOOD, GOOD, GOOD)
+            data = Path(self.path).read_bytes().replace(b"\n", instead)
+            Path(self.path).write_bytes(data)
+            with self.assertRaises((labels.LabelError, evidence.EvidenceError)):
+                labels.LabelBook(str(self.path))
+            self.assertEqual(data, Path(self.path).read_bytes())
+
     def test_a_torn_last_line_is_cut_and_a_whole_one_without_its_end_is_kept_when_a_label_is_added(self) -> None:
         for rows, torn, size in (([GOOD], '\n{"time": "2026-01-', 18), ([], '{"ti', 4), ([GOOD, GOOD], "", 0)):
             with self.subTest(torn):
