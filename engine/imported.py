@@ -109,12 +109,16 @@ def counts_text(lines: list[dict[str, Any]], pairs: int) -> str:
     return f"{len(lines)} replies read ({orders}); {both} of {pairs} pairs have both orders{hint}"
 
 
-def recorded_arm(label: str, lines: list[dict[str, Any]], mode: str | None) -> evaluations.Arm:
-    """The arm of recorded replies: its model is the one they name, when they name a single one."""
+def recorded_arm(config: dict[str, Any], label: str, lines: list[dict[str, Any]], mode: str | None) -> evaluations.Arm:
+    """The arm of recorded replies: its model is the one they name, when they name a single one.
+
+    config: eval.json, none of whose arms may be called so. Raises: UsageError, SettingError.
+    """
     models = {line["model"] for line in lines if line.get("model")}
     settings: dict[str, Any] = {"recorded": True, "model": models.pop() if len(models) == 1 else label}
     if mode:
         settings["output_mode"] = mode
+    evaluations.custom_name(config, label)
     evaluations.check_arm(label, settings, "--arm-label")
     return evaluations.Arm(label, settings, frozen=False)
 

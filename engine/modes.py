@@ -419,7 +419,7 @@ def main_import(evaluation: evaluations.Evaluation, options: Any) -> int:
     lines = list(imported.read_lines(options.import_replies, places, set(evaluation.items.ids)))
     if not lines:
         raise evaluations.SettingError(f"{options.import_replies}: no reply to a pair of split {options.split!r}")
-    arm = imported.recorded_arm(options.arm_label, lines, options.output_mode)
+    arm = imported.recorded_arm(evaluation.config, options.arm_label, lines, options.output_mode)
     manifest = new_manifest(evaluation, options, [arm], items)
     manifest["repeats"] = max(line.get("repeat", 1) for line in lines)
     folder = evidence.new_run(options.out, evaluation.slug, time.time())

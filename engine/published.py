@@ -17,6 +17,7 @@ Files are found by their hash within the given folder; no path that stands in th
 14 replies      not checked: the published rows do not hold them
 15 freeze       not checked: needs the publisher's repository
 16 pinned code  with --run-pinned-code: the pinned recipe and checker agree with ours
+17 labels       pairs and gold labels are those of an evaluation of this name here, where there is one
 """
 
 from __future__ import annotations
@@ -548,6 +549,27 @@ def check_pinned_code(state: State) -> Outcome:
     return state.pinned(state)
 
 
+def check_labels(state: State) -> Outcome:
+    """Each pair against the one of the same id here. The publisher's hashes say that labels are theirs, not right."""
+    config, fixture = needed(state.config, "3 files"), needed(state.fixture, "3 files")
+    name = foreign.shown(config.get("slug") or "this evaluation")
+    if config.get("slug") != state.ours.slug or "fixture.jsonl" not in state.ours.hashes:
+        return verifying.not_checked(f"no pairs of {name} here to compare with: figures rest on the publisher's labels")
+    places = {item_id: place for place, item_id in enumerate(state.ours.items.ids)}
+    lines = []
+    for item in fixture:
+        place = places.pop(item["item_id"], None)
+        gold = None if place is None else state.ours.items[place]["gold"]
+        if place is None:
+            lines.append(f"{foreign.shown(item['item_id'], 60)}: is not in the fixture here")
+        elif gold != item.get("gold"):
+            shown = (
+                f"{foreign.shown(item['item_id'], 60)}: gold: expected {gold}, got {foreign.shown(item.get('gold'))}"
+            )
+            lines.append(shown)
+    return judged(lines, f"{len(fixture)} pairs with the gold labels here")
+
+
 CHECKS: tuple[tuple[str, Callable[[State], Outcome]], ...] = (
     ("folder", check_folder),
     ("receipt", check_receipt),
@@ -565,6 +587,7 @@ CHECKS: tuple[tuple[str, Callable[[State], Outcome]], ...] = (
     ("replies", check_replies),
     ("freeze", check_freeze),
     ("pinned code", check_pinned_code),
+    ("labels", check_labels),
 )
 
 

@@ -133,9 +133,19 @@ def judge_lines(arms: list[evaluations.Arm]) -> list[str]:
     return [*lines, "who wrote the replies is what the evidence says, not what it proves"] if lines else []
 
 
+def rule_lines(result: dict[str, Any]) -> list[str]:
+    """The rules by which the figures were worked out: other rules make other figures of the same rows."""
+    bootstrap, rule = result.get("bootstrap") or {}, result.get("decision")
+    if "level" not in bootstrap or "resamples" not in bootstrap:
+        return []
+    words = [f"{100 * bootstrap['level']:g}% intervals of {bootstrap['resamples']:,} resamples"]
+    words = [f"decision by rule '{foreign.shown(rule, 20)}'", *words] if rule else words
+    return [f"figures: {', '.join(words)}"]
+
+
 def figure_lines(result: dict[str, Any] | None) -> list[str]:
     """The headline of each judge as recomputed, so that a reader sees what was verified."""
-    lines = []
+    lines = rule_lines(result) if result else []
     for name, arm in (result or {}).get("arms", {}).items():
         shown = []
         for metric in ("kappa", "agreement", "position_consistency", "mean"):

@@ -6,7 +6,7 @@ All checks are run and reported, in this order; one that cannot be made says why
  3 documents    receipt, manifest, summary, settings and fixture are strict JSON of the right shape
  4 pins         inputs/ are the files the run was made with, as its manifest and its eval.json pin them
  5 code         pinned files that differ from the ones here are named; figures are recomputed all the same
- 6 labels       pairs and gold labels are those of the fixture here
+ 6 labels       pairs and gold labels are those of the fixture here, and the rules of scoring those of eval.json here
  7 conditions   complete; for a receipt also the whole test split, in as many repeats as frozen
  8 config_hash  the hash over everything that decides a request, worked out again
  9 rows         every row there once, in order, in the canonical form
@@ -44,6 +44,7 @@ import summary as summaries
 
 # === Constants ===
 
+RULES = ("decision", "labels", "headline", "repeats", "bootstrap")  # settings that figures are worked out by
 OK, FAIL, NOT_CHECKED = "ok", "FAIL", "not checked"
 LISTED = 5
 # What hostile values still can do behind the shape checks; anything else is a bug and keeps its traceback.
@@ -310,19 +311,36 @@ def check_code(state: State) -> Outcome:
         notes.append(f"no evaluation {slug} here: read with recipe and check of {state.ours.slug}")
     if not differing:
         return passed("all pinned files are the ones here", notes)
+    differing.sort(key=lambda name: name.startswith("engine/"))  # what decides requests and labels comes first
     names = ", ".join(foreign.shown(name, 60) for name in differing[:12]) + (" …" if len(differing) > 12 else "")
     return passed(f"{len(differing)} pinned files differ from the ones here: {names}; recomputed with ours", notes)
 
 
+def rule_problems(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
+    """One line for every rule of scoring in which two eval.json differ: figures by other rules are other figures."""
+    return [
+        f"eval.json: field '{name}': expected {foreign.shown(ours.get(name))} (eval.json here), "
+        f"got {foreign.shown(theirs.get(name))}"
+        for name in RULES
+        if theirs.get(name) != ours.get(name)
+    ]
+
+
 def check_labels(state: State) -> Outcome:
-    """Each pair of the run against the pair of the same id in the fixture here."""
+    """Each pair of the run against the pair of the same id in the fixture here, and the rules of scoring."""
     opened = need(state)
     if opened.manifest["slug"] != state.ours.slug:
         return not_checked(f"no evaluation {foreign.shown(opened.manifest['slug'])} here to compare with")
+    lines = rule_problems(opened.config, state.ours.config)
     if "fixture.jsonl" not in state.ours.hashes:
-        return not_checked("the fixture of this evaluation is not built here")
+        return failed(lines) if lines else not_checked("the fixture of this evaluation is not built here")
     if state.folder.sha256("inputs/fixture.jsonl") == state.ours.hashes["fixture.jsonl"]:
-        return passed(f"{len(opened.items)} pairs of the very fixture that is here")
+        return judged(lines, f"{len(opened.items)} pairs of the very fixture that is here")
+    return judged(lines + pair_problems(opened, state), f"{len(opened.items)} pairs, equal to those here")
+
+
+def pair_problems(opened: foreign.Opened, state: State) -> list[str]:
+    """One line for every pair that differs from the one of its id here."""
     places = {item_id: place for place, item_id in enumerate(state.ours.items.ids)}
     lines = []
     for item in opened.fixture:
@@ -332,8 +350,7 @@ def check_labels(state: State) -> Outcome:
             lines.append(f"{foreign.shown(item['item_id'], 60)}: is not in the fixture here")
         else:
             lines += [foreign.shown(f"{item['item_id']}: {found.line()}", 300) for found in differences(mine, item)]
-    lines += [f"{item_id}: is in the fixture here only" for item_id in places]
-    return judged(lines, f"{len(opened.items)} pairs, equal to those here")
+    return lines + [f"{item_id}: is in the fixture here only" for item_id in places]
 
 
 def check_conditions(state: State) -> Outcome:
@@ -373,8 +390,7 @@ def outside_problems(opened: foreign.Opened) -> list[str]:
     lines = []
     for arm in opened.arms:
         listed = opened.config["arms"].get(arm.name) == arm.settings
-        recorded = opened.manifest["provenance"][arm.name] == "recorded"
-        if arm.frozen and not listed and not recorded:
+        if arm.frozen and not listed:
             lines.append(
                 f"arm {foreign.shown(arm.name, 60)}: is not the one on the frozen list, and not said to be outside"
             )

@@ -40,6 +40,15 @@ class Counts(unittest.TestCase):
             "0 of 3 pairs have both orders: no pair is judged in both orders, and a decision takes both", said
         )
 
+    def test_recorded_replies_take_no_name_of_a_judge_that_eval_json_lists(self) -> None:
+        path = self.top / "replies.jsonl"
+        path.write_text(json.dumps(self.reply(0, "ab")) + "\n", encoding="utf-8")
+        for label in ("pareto", "control-mine", "../x", ""):
+            with self.subTest(label):
+                done = runner.cli(self.evaluation, "--import-replies", path, "--arm-label", label, cwd=self.top)
+                self.assertEqual(2, done.returncode, done.stderr)
+                self.assertFalse((self.top / "runs").exists())
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -49,7 +49,21 @@ class GoodEvidence(PublishedCase):
     def test_passes_with_what_it_cannot_show_not_checked(self) -> None:
         found = checks_of(self.good)
         missing = {name for name, check in found.items() if check.status == verify.NOT_CHECKED}
-        self.assertEqual((set(), {"replies", "freeze", "pinned code"}), (failing(self.good), missing))
+        self.assertEqual((set(), {"replies", "freeze", "pinned code", "labels"}), (failing(self.good), missing))
+
+    def test_labels_are_compared_where_the_evaluation_is_known_here(self) -> None:
+        folder = foreign.Folder(self.good)
+        data = next(folder.read(name) for name in folder.files if "fixture" in name)
+        items = foreign.load_fixture(data, "fixture.jsonl")
+        known = SimpleNamespace(slug="theirs", hashes={"fixture.jsonl": "x"}, items=items)
+        state = SimpleNamespace(config={"slug": "theirs"}, fixture=items, ours=known)
+        self.assertEqual(verify.OK, published.check_labels(state).status)
+        other = data.replace(b'"gold":"A"', b'"gold":"B"', 1).replace(b'"gold": "A"', b'"gold": "B"', 1)
+        self.assertNotEqual(data, other)
+        state.fixture = foreign.load_fixture(other, "fixture.jsonl")
+        found = published.check_labels(state)
+        self.assertEqual((verify.FAIL, 1), (found.status, len(found.lines)))
+        self.assertIn("gold: expected A, got B", found.lines[0])
 
     def test_gives_the_figures_that_the_page_prints(self) -> None:
         quoted = ["pareto.kappa=0.6154", "baseline.kappa=0.5966", "pareto.agreement=0.80", "baseline.agreement=0.79"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 import os
@@ -239,6 +240,23 @@ class BrokenInOneThing(ReceiptCase):
         small.edit_json(self.folder, "manifest.json", lambda found: found.update(limit=5))
         small.remake(self.folder, self.evaluation)
         self.fails("conditions")
+
+    def test_figures_by_other_rules_than_those_here_fail_labels(self) -> None:
+        config = self.evaluation.config
+        for name, other in (("decision", "original"), ("bootstrap", {"resamples": 60, "level": 0.5})):
+            with self.subTest(name):
+                here = dataclasses.replace(self.evaluation, config={**config, name: other})
+                self.assertEqual({"labels"}, failing(self.good, here))
+                lines = checks_of(self.good, here)["labels"].lines
+                self.assertIn(f"eval.json: field '{name}': expected", lines[0])
+
+    def test_recorded_replies_under_the_name_of_a_frozen_judge_fail_config_hash(self) -> None:
+        opened = foreign.open_folder(foreign.Folder(self.good))
+        names = opened.manifest["arms"]
+        forged = {"provenance": dict.fromkeys(names, "recorded"), "unlisted_arms": []}
+        forged["arm_settings"] = dict.fromkeys(names, {"recorded": True, "model": "m"})
+        found = verify.outside_problems(dataclasses.replace(opened, manifest={**opened.manifest, **forged}))
+        self.assertEqual(len(names), len(found))
 
     def test_fewer_repeats_with_rows_cut_to_match_fail_conditions(self) -> None:
         self.edit_rows(lambda made: [row for row in made if row["repeat"] == 1], "raw.jsonl.gz")
