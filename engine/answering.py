@@ -48,7 +48,7 @@ def answer(options: Any) -> int:
     found = judging.verdicts(job, done["runs"][options.model])
     rows = [answered(task, found[task["id"]]["original"]) for task in data["tasks"]]
     whole = {"run": run_of(data, rows, options, done["manifest"]), "results": rows}
-    evidence.write_atomic(options.out, results.published(whole))
+    judging.write_out(options.out, results.published(whole))
     show(whole, options)
     return 0
 

@@ -29,6 +29,8 @@ IDENTITY_FIELDS = (
 )
 REFUSED_CODES = ("content_filter", "context_length")  # refusals without a reply that count as an answer
 OWN_HINTS = ("prompt_maybe_cut",)  # hints the runner adds to those of the recipe
+RANGES = re.compile(r"[*+]|\{\d*,")  # repeats of no fixed number
+MAX_RANGES, MAX_CHOICES = 2, 6
 MAX_PATTERN = 200
 LOOPS = re.compile(r"\)[*+{]|[*+}][*+{]")  # what makes a pattern's matching time explode
 
@@ -72,7 +74,8 @@ def safe_pattern(pattern: object) -> re.Pattern[str] | None:
     """A model pattern compiled, or None for one that could take forever to match."""
     if not isinstance(pattern, str) or len(pattern) > MAX_PATTERN or LOOPS.search(pattern):
         return None
-    if sum(pattern.count(sign) for sign in "*+{") > 4:
+    ranges, choices = len(RANGES.findall(pattern)), pattern.count("?") + pattern.count("|")
+    if ranges > MAX_RANGES or choices > MAX_CHOICES:  # each multiplies the ways to match, nested or in a row
         return None
     try:
         return re.compile(pattern)

@@ -24,6 +24,7 @@ import transport
 MAX_DEPTH = providers.MAX_DEPTH + 8  # levels of a results line: those of a reply and its wrapping
 TOO_DEEP = "nested too deeply to be a result"  # said on every Python alike, however deep it parses
 TAG_LENGTH = 12  # hexadecimal digits that tell runs and arms apart; 64 characters are Anthropic's limit for an id
+TASKS = re.compile(r"(\d{1,12}(-\d{1,12})?(,\d{1,12}(-\d{1,12})?)*)?", re.ASCII)  # as ranges_of writes them
 CUSTOM_ID = re.compile(r"([0-9a-f]{12})-r([0-9]{1,6})-i([0-9]{1,9})-([a-z]{1,20})")
 # Anthropic's error types and the status each has when it is sent as a reply of its own.
 ANTHROPIC_STATUS = {
@@ -172,10 +173,35 @@ def in_ranges(text: str) -> Iterator[int]:
         yield from range(int(first), int(last or first) + 1)
 
 
+def batch_problem(entry: Any, runs: dict[str, generate.ArmRun]) -> str:
+    """What is wrong with one entry of a manifest's batches, '' when nothing is."""
+    if not isinstance(entry, dict):
+        return f"': expected an object, got {type(entry).__name__}"
+    if not isinstance(entry.get("arm"), str) or entry["arm"] not in runs:
+        return f".arm': expected one of {', '.join(runs)}, got {ascii(entry.get('arm'))[:60]}"
+    for name in ("file", "exported_at", "tasks"):
+        if not isinstance(entry.get(name), str):
+            return f".{name}': expected a text, got {type(entry.get(name)).__name__}"
+    most, tasks = len(runs[entry["arm"]].state), entry["tasks"]
+    ends = [end for part in tasks.split(",") if tasks for end in part.split("-")]
+    if not TASKS.fullmatch(tasks) or any(int(end) >= most for end in ends):
+        return f".tasks': expected ranges of tasks below {most}, got {ascii(tasks)[:60]}"
+    return ""
+
+
 def outstanding(manifest: dict[str, Any], runs: dict[str, generate.ArmRun]) -> list[str]:
-    """One line for each exported file with requests that have no reply yet: asking them again pays for them twice."""
+    """One line for each exported file with requests that have no reply yet: asking them again pays for them twice.
+
+    Raises: EvidenceError for a manifest whose list of batches is none.
+    """
     lines = []
-    for entry in manifest.get("batches", []):
+    entries = manifest.get("batches", [])
+    if not isinstance(entries, list):
+        raise evidence.EvidenceError(f"manifest.json: field 'batches': expected a list, got {ascii(entries)[:60]}")
+    for number, entry in enumerate(entries):
+        problem = batch_problem(entry, runs)
+        if problem:
+            raise evidence.EvidenceError(f"manifest.json: field 'batches[{number}]{problem}")
         state = runs[entry["arm"]].state
         waiting = sum(state[index] == generate.MISSING for index in in_ranges(entry["tasks"]))
         if waiting:

@@ -159,9 +159,11 @@ def journal_reply(
     try:
         entry = rows.entry_of(evidence.parse_json(line, where))
         run = runs[entry["arm"]]
+        if type(entry["repeat"]) is not int or not 1 <= entry["repeat"] <= run.repeats:
+            raise ValueError(f"repeat: expected 1 to {run.repeats}, got {entry['repeat']!r}")
         index = run.index(places[entry["item_id"]], entry["order"], entry["repeat"])
-        if not 1 <= entry["repeat"] <= run.repeats or STATES.index(entry["evidence"]["state"]) == MISSING:
-            raise ValueError("repeat or state is out of range")
+        if STATES.index(entry["evidence"]["state"]) == MISSING:
+            raise ValueError(f"state: expected ok, invalid or failed, got {entry['evidence']['state']!r}")
         problems = rows.entry_problems(entry)
     except evidence.EvidenceError as error:
         raise JournalError(f"{error} (only an unfinished last line can be dropped)") from None

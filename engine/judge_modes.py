@@ -416,7 +416,7 @@ def kin_warnings(summary: dict[str, Any]) -> list[str]:
 
 def finish(options: Any, whole: dict[str, Any], table: Any) -> None:
     """Write the file and the labbook, warn, print."""
-    evidence.write_atomic(options.out, results.published(whole))
+    judging.write_out(options.out, results.published(whole))
     VOICE.warn(kin_warnings(whole["judge"]))
     if options.labbook:
         for pairing in whole.get("pairings", [{}])[1:]:

@@ -207,6 +207,7 @@ def open_work(job: Job, arms: list[evaluations.Arm], overwrite: bool) -> dict[st
     if os.path.exists(path) and not overwrite:
         manifest = evidence.read_object(path)
         if manifest.get("format") == WORK_FORMAT and manifest.get("decides") == wanted:
+            refuse_edited(job, manifest)
             return manifest
         if paid:
             raise results.FileProblem(difference(job, manifest.get("decides") or {}, wanted), OVERWRITE_HINT)
@@ -218,6 +219,21 @@ def open_work(job: Job, arms: list[evaluations.Arm], overwrite: bool) -> dict[st
     manifest = {"format": WORK_FORMAT, "decides": wanted, "started_at": evidence.utc_stamp(time.time()), "seconds": 0.0}
     evidence.write_manifest(job.folder, manifest)
     return manifest
+
+
+def refuse_edited(job: Job, manifest: dict[str, Any]) -> None:
+    """Raises: FileProblem when the file under --out is not what this command wrote: its edits would be lost."""
+    written = manifest.get("out_sha256")
+    if written is not None and os.path.exists(job.out) and evidence.sha256_file(job.out) != written:
+        raise results.FileProblem(f"{job.out}: was changed since this command wrote it", OVERWRITE_HINT)
+
+
+def write_out(out: str, data: bytes) -> None:
+    """Write the file under --out, and note beside its replies what was written."""
+    evidence.write_atomic(out, data)
+    folder = f"{out}.work"
+    manifest = evidence.read_object(os.path.join(folder, "manifest.json"))
+    evidence.write_manifest(folder, {**manifest, "out_sha256": evidence.sha256(data)})
 
 
 def difference(job: Job, before: dict[str, Any], wanted: dict[str, Any]) -> str:

@@ -266,6 +266,20 @@ class Grading(JudgeCase):
             self.assertIn("hint: the same command again without --overwrite asks only what is missing", done.stderr)
             self.assertEqual(3, len(list(self.folder.glob("judged.json*.work"))))
 
+    def test_a_file_that_was_edited_is_not_overwritten_by_the_same_command(self) -> None:
+        self.write("r.json", results_of(3))
+        words = ("grade", "--results", "r.json", "--judge-model", "control-longer")
+        self.judge(*words)
+        edited = (self.folder / "judged.json").read_bytes() + b"\n"
+        (self.folder / "judged.json").write_bytes(edited)
+        done = self.judge(*words, code=3)
+        self.assertIn("judged.json: was changed since this command wrote it\nhint: choose another --out", done.stderr)
+        self.assertEqual(edited, (self.folder / "judged.json").read_bytes())
+        self.judge(*words, "--overwrite")
+        self.assertEqual(edited, (self.folder / "judged.json.1").read_bytes())
+        (self.folder / "judged.json").unlink()
+        self.judge(*words)
+
     def test_a_file_of_unknown_origin_is_not_overwritten(self) -> None:
         self.write("r.json", results_of(3))
         (self.folder / "judged.json").write_text("precious", encoding="utf-8")

@@ -61,6 +61,28 @@ class Resumed(unittest.TestCase):
                 self.change(arm_settings={"custom": self.settings(**changed)})
                 self.assertIn("manifest.json", self.refused())
 
+    def test_batches_that_are_none_are_named(self) -> None:
+        good = {"arm": "custom", "file": "f", "exported_at": "then", "tasks": "0-2,5"}
+        for batches, place in (
+            (5, "'batches'"),
+            ([5], "'batches[0]'"),
+            ([good, {**good, "arm": "nobody"}], "'batches[1].arm'"),
+            ([{**good, "tasks": "0-9"}], "'batches[0].tasks'"),
+            ([{**good, "tasks": "1,,2"}], "'batches[0].tasks'"),
+            ([{**good, "file": None}], "'batches[0].file'"),
+        ):
+            with self.subTest(place):
+                self.change(batches=batches)
+                self.assertIn(f"manifest.json: field {place}: expected", self.refused())
+
+    def test_a_journal_line_of_another_kind_is_named(self) -> None:
+        path = self.run_made / "journal.jsonl"
+        lines = path.read_bytes().splitlines(keepends=True)
+        for number in (b"1.0", b"true", b'"1"', b"[1]", b"2"):
+            with self.subTest(number):
+                path.write_bytes(lines[0] + lines[1].replace(b'"repeat":1', b'"repeat":' + number))
+                self.assertIn("journal.jsonl:2: not a reply of this run: ", self.refused())
+
     def test_a_key_goes_to_another_machine_only_when_both_are_said(self) -> None:
         settings = self.settings(endpoint=FAR, key_env="SECRET_OF_MINE")
         config = json.loads((self.evaluation / "eval.json").read_text(encoding="utf-8"))

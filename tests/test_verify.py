@@ -487,7 +487,10 @@ class HostileEvidence(ReceiptCase):
         self.assertIn("repeats", self.told("documents"))
 
     def test_a_pattern_that_never_ends_is_not_tried(self) -> None:
-        self.assertIsNone(room("audit").safe_pattern("(a+)+$"))
+        for hostile in ("(a+)+$", "(a|.)" * 40, "a?" * 40, ".*" * 9, ".{1,9}" * 9, "(x|(y|(z|(a|(b|(c|(d|e)))))))"):
+            self.assertIsNone(room("audit").safe_pattern(hostile), hostile)
+        for known in (r"openai/gpt-6\.1-sol(-\d{4}-?\d{2}-?\d{2})?", r"claude-haiku-5-5(-\d{8})?", "a{200}"):
+            self.assertIsNotNone(room("audit").safe_pattern(known), known)
         self.assertIsNotNone(room("audit").safe_pattern(r"pareto-\d{2}\.\d{1,2}"))
 
     def test_a_path_in_a_document_is_never_opened(self) -> None:
