@@ -225,7 +225,10 @@ class Result(NamedTuple):
 
 
 def parse_line(line: bytes) -> dict[str, Any]:
-    """The object of one results line; NaN and doubled keys are kept as `providers.loads` does. Raises: BadLine."""
+    """The object of one results line; NaN and doubled keys below its response are kept as `providers.loads` does.
+
+    Raises: BadLine.
+    """
     try:
         value, _ = providers.loads(providers.reply_text(line))
     except ValueError:
@@ -236,6 +239,9 @@ def parse_line(line: bytes) -> dict[str, Any]:
         raise BadLine(TOO_DEEP)
     if not isinstance(value, dict):
         raise BadLine(f"expected a JSON object, got {type(value).__name__}")
+    for part in (value, value.get("response"), value.get("result")):
+        if isinstance(part, providers.Doubled):
+            raise BadLine("a field stands twice with different values")
     if not isinstance(value.get("custom_id"), str):
         raise BadLine("field 'custom_id' is missing: not a line of a batch's results")
     if "params" in value or ("body" in value and "response" not in value and "error" not in value):

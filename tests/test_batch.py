@@ -302,6 +302,9 @@ class OpenAIResults(unittest.TestCase):
             (line({"custom_id": "x", "method": "POST", "url": "/v1", "body": {}}), "input"),
             (line({"custom_id": "x", "params": {}}), "input"),
             (b"[" * 100_000, "not JSON|nested"),
+            (b'{"custom_id": "x", "custom_id": "y", "response": {}}', "stands twice"),
+            (b'{"custom_id": "x", "response": {"body": {}}, "response": {"body": {"a": 1}}}', "stands twice"),
+            (b'{"custom_id": "x", "response": {"status_code": 200, "status_code": 500}}', "stands twice"),
         ):
             with self.subTest(said=said):
                 with self.assertRaisesRegex(batch.BadLine, said):
