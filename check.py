@@ -25,6 +25,14 @@ from typing import Any
 LABELS = ("A", "B", "equal", "invalid")
 SWAP = {"A": "B", "B": "A", "equal": "equal", "invalid": "invalid"}  # a shown position, read in the other order
 SCORE_KEYS = ("gold", "prediction", "secondary", "decision")
+MAX_REPEATS = 10_000
+MANIFEST = {  # what the fields of a manifest are that say which rows there must be
+    "arms": "a list of names",
+    "repeats": f"a whole number from 1 to {MAX_REPEATS - 1}",
+    "split": "dev or test",
+    "limit": "a whole number from 1 or null",
+    "shard": "'i/n' or null",
+}
 MAX_LISTED = 20  # problems of one kind shown in full; the rest is counted
 
 
@@ -84,6 +92,8 @@ def score(item: dict[str, Any], arguments: object, config: dict[str, Any]) -> di
 
 def lines_of(path: str) -> Iterator[tuple[int, bytes]]:
     """Numbered non-blank lines of a file, split on line feed only; `.gz` by name. Raises: CheckError."""
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise CheckError(f"{path}: expected a regular file")
     try:
         import gzip
 
@@ -196,6 +206,30 @@ def check_rows(path: str, items: dict[str, dict[str, Any]], config: dict[str, An
     return seen
 
 
+def checked_manifest(path: str) -> dict[str, Any]:
+    """The manifest of a run, each field that says which rows there must be of the right kind. Raises: CheckError."""
+    manifest = read_json(path)
+    arms, repeats, limit = manifest.get("arms"), manifest.get("repeats"), manifest.get("limit")
+    split, shard = manifest.get("split"), manifest.get("shard")
+    wrong = {
+        "arms": not isinstance(arms, list) or not arms or not all(isinstance(arm, str) for arm in arms),
+        "repeats": type(repeats) is not int or not 1 <= repeats < MAX_REPEATS,
+        "split": split not in ("dev", "test"),
+        "limit": limit is not None and (type(limit) is not int or limit < 1),
+        "shard": shard is not None and (not isinstance(shard, str) or not is_shard(shard)),
+    }
+    for field, found in wrong.items():
+        if found:
+            raise CheckError(f"{path}: field '{field}': expected {MANIFEST[field]}, got {manifest.get(field)!a:.60}")
+    return manifest
+
+
+def is_shard(text: str) -> bool:
+    """Whether a text is 'i/n' with 1 <= i <= n."""
+    index, _, count = text.partition("/")
+    return (index + count).isascii() and index.isdigit() and count.isdigit() and 1 <= int(index) <= int(count)
+
+
 def expected_items(items: dict[str, dict[str, Any]], manifest: dict[str, Any] | None, seen: Any) -> list[str]:
     """The ids that must be judged: by the manifest's split, shard and limit, else all of the splits seen."""
     if manifest is None:
@@ -203,11 +237,9 @@ def expected_items(items: dict[str, dict[str, Any]], manifest: dict[str, Any] | 
         return [key for key, item in items.items() if item["split"] in splits]
     chosen = [key for key, item in items.items() if item["split"] == manifest.get("split")]
     limit, shard = manifest.get("limit"), manifest.get("shard")
-    chosen = chosen[:limit] if type(limit) is int else chosen
-    if isinstance(shard, str):  # "2/3": every third item of the selection, from the second on
+    chosen = chosen[:limit] if limit is not None else chosen
+    if shard is not None:  # "2/3": every third item of the selection, from the second on
         index, _, count = shard.partition("/")
-        if not (index.isdigit() and count.isdigit() and int(count)):
-            raise CheckError(f"manifest.json: field 'shard': expected 'i/n', got {shard!r}")
         chosen = chosen[int(index) - 1 :: int(count)]
     return chosen
 
@@ -219,9 +251,7 @@ def check_complete(
     arms = sorted({key[1] for key in seen})
     repeats = sorted({key[2] for key in seen})
     if manifest is not None:
-        arms = [arm for arm in manifest.get("arms", []) if isinstance(arm, str)] or arms
-        count = manifest.get("repeats")
-        repeats = list(range(1, count + 1)) if type(count) is int and count < 10_000 else repeats
+        arms, repeats = manifest["arms"], list(range(1, manifest["repeats"] + 1))
     for repeat in repeats:
         for item_id in expected_items(items, manifest, seen):
             for arm in arms:
@@ -234,7 +264,7 @@ def check_file(path: str, fixture: str, config: dict[str, Any], raw: bool) -> Re
     report = Report()
     items = read_items(fixture)
     beside = os.path.join(os.path.dirname(os.path.abspath(path)), "manifest.json")
-    manifest = read_json(beside) if os.path.exists(beside) else None
+    manifest = checked_manifest(beside) if os.path.exists(beside) else None
     seen = check_rows(path, items, config, raw, report)
     if not report.rows:
         report.add("empty", f"{path}: holds no rows")
@@ -245,20 +275,41 @@ def check_file(path: str, fixture: str, config: dict[str, Any], raw: bool) -> Re
 # === Command line ===
 
 
+def printable(text: str) -> str:
+    """One line of text with every character that a terminal would act on shown by its number."""
+    return "".join(char if char.isprintable() else f"<U+{ord(char):04X}>" for char in text)
+
+
+def hint_of(report: Report, path: str) -> str | None:
+    """What to try where the rows are of other pairs altogether."""
+    if not report.rows:
+        return None
+    if len(report.problems.get("malformed", ())) == report.rows:
+        return "these are no rows of a run; a labels file is read by judge.py human --result"
+    if len(report.problems.get("unknown", ())) < report.rows:
+        return None
+    beside = os.path.join(os.path.dirname(path), "inputs", "fixture.jsonl")
+    own = beside if os.path.isfile(beside) else "PATH"
+    return f"these rows are of other pairs; name theirs with --fixture {own}"
+
+
 def show(report: Report, path: str, raw: bool, disagreements: bool) -> None:
     """Print disagreements if asked for, problems by kind, and one last line with the counts."""
     if disagreements:
         for line in report.disagreements:
-            print(line)
+            print(printable(line))
     for kind, found in report.problems.items():
         for line in found[:MAX_LISTED]:
-            print(f"{kind}: {line}")
+            print(printable(f"{kind}: {line}"))
         if len(found) > MAX_LISTED:
             print(f"{kind}: … and {len(found) - MAX_LISTED} more")
+    hint = hint_of(report, path)
+    if hint:
+        print(printable(f"hint: {hint}"))
     verdict = "ok" if not report.n_problems else "FAIL"
     kind = "raw rows, nothing stored to compare" if raw else "rows"
     print(
-        f"{verdict}: {path}: {report.rows} {kind}, {report.differing} predictions differ from gold, "
+        f"{verdict}: {printable(path)}: {report.rows} {kind}, {report.differing} predictions differ from gold, "
         f"{report.n_problems} problems"
     )
 
@@ -287,7 +338,7 @@ def main(argv: list[str] | None = None) -> int:
         config = read_json(os.path.join(os.path.dirname(os.path.abspath(fixture)), "eval.json"))
         report = check_file(options.file, fixture, config, raw)
     except CheckError as error:
-        print(f"check: error: {error}", file=sys.stderr)
+        print(f"check: error: {printable(str(error))}", file=sys.stderr)
         return 3
     try:
         show(report, options.file, raw, options.disagreements)

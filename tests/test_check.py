@@ -8,6 +8,7 @@ import gzip
 import io
 import itertools
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -124,6 +125,52 @@ class Files(unittest.TestCase):
         code, out, _ = self.run_check(self.write("raw.jsonl.gz", raw))
         self.assertEqual(0, code)
         self.assertIn("nothing stored to compare", out)
+
+    def test_a_manifest_that_says_nothing_sound_of_the_rows_is_refused(self) -> None:
+        path = self.write("scored.jsonl.gz", self.rows[:2])
+        good: Row = {"arms": ["judge"], "repeats": 2, "split": "test", "limit": None, "shard": None}
+        for field, value in (
+            *(
+                ("split", "none"),
+                ("split", None),
+                ("repeats", 0),
+                ("repeats", 10**9),
+                ("repeats", True),
+                ("repeats", "2"),
+            ),
+            *(("arms", 5), ("arms", []), ("arms", [1]), ("limit", 0), ("limit", "3"), ("shard", "0/2"), ("shard", 5)),
+        ):
+            with self.subTest(field=field, value=value):
+                (self.folder / "manifest.json").write_text(json.dumps({**good, field: value}), encoding="utf-8")
+                code, _, err = self.run_check(path)
+                self.assertEqual(3, code)
+                self.assertIn(f"manifest.json: field '{field}': expected ", err)
+        (self.folder / "manifest.json").write_text(json.dumps(good), encoding="utf-8")
+        code, out, _ = self.run_check(path)
+        self.assertEqual((1, 6), (code, out.count("row is missing")))
+
+    def test_what_a_terminal_would_act_on_is_shown_by_its_number(self) -> None:
+        self.rows[0]["arm"] = "judge\x1b[2J\u202e"
+        _, out, _ = self.run_check(self.write("scored.jsonl.gz", self.rows), "--disagreements")
+        self.assertNotIn("\x1b", out)
+        self.assertIn("judge<U+001B>[2J<U+202E>", out)
+
+    def test_rows_of_other_pairs_come_with_the_way_to_name_theirs(self) -> None:
+        for row in self.rows:
+            row["item_id"] += "-else"
+        path = self.write("scored.jsonl.gz", self.rows)
+        self.assertIn("hint: these rows are of other pairs; name theirs with --fixture PATH\n", self.run_check(path)[1])
+        (self.folder / "inputs").mkdir()
+        self.write("inputs/fixture.jsonl", self.items)
+        self.assertIn(f"--fixture {self.folder / 'inputs' / 'fixture.jsonl'}\n", self.run_check(path)[1])
+        path = self.write("labels.jsonl", [{"annotator": "ana", "label": "A"}])
+        self.assertIn("hint: these are no rows of a run; a labels file", self.run_check(path)[1])
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "no pipes on this system")
+    def test_what_is_no_regular_file_is_not_waited_for(self) -> None:
+        os.mkfifo(self.folder / "pipe")
+        code, _, err = self.run_check(self.folder / "pipe")
+        self.assertEqual((3, f"check: error: {self.folder / 'pipe'}: expected a regular file\n"), (code, err))
 
     def test_an_empty_file_fails(self) -> None:
         self.refused("empty", lambda rows: rows.clear())
