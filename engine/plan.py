@@ -222,6 +222,7 @@ def estimate(evaluation: Any, arms: list[Any], items: Any, options: Any) -> dict
     per_arm = {
         arm.name: arm_estimate(evaluation, arm, items, options, counter or estimate_tokens, measured) for arm in arms
     }
+    costs = [found["cost_usd_at_most"] for found in per_arm.values()]
     return {
         "slug": evaluation.slug,
         "split": options.split,
@@ -230,6 +231,8 @@ def estimate(evaluation: Any, arms: list[Any], items: Any, options: Any) -> dict
         "orders": 2,
         "arms": per_arm,
         "requests": sum(found["requests"] for found in per_arm.values()),
+        "max_usd": options.max_usd,
+        "cost_usd_at_most": None if None in costs else sum(costs),
         "tokenizer": "tiktoken o200k_base" if counter else "estimate from word pieces (no tokenizer needed)",
         "precision": precision(evaluation, items) if evaluation.is_pairwise else None,
         "detectable_difference": detectable(evaluation, items) if evaluation.is_pairwise else None,
@@ -261,7 +264,8 @@ def arm_lines(name: str, found: dict[str, Any]) -> list[str]:
         f" {found['output_basis']})",
         f"  cost, US $      {number(found['cost_usd'], 2)} (at most {number(found['cost_usd_at_most'], 2)})",
         f"  minutes         {number(found['minutes'], 1)}"
-        + (f" at {found['rpm']:g} requests a minute" if found["rpm"] else ""),
+        + (f" at {found['rpm']:g} requests a minute" if found["rpm"] else "")
+        + (" (tell the pace with --rpm)" if found["asks"] and not found["rpm"] else ""),
     ]
     if found["cost_usd"] is None:
         lines.append(f"{'':18}(tell prices with --price IN,CACHED,OUT, or as price_usd_per_mtok in eval.json)")
@@ -272,6 +276,17 @@ def arm_lines(name: str, found: dict[str, Any]) -> list[str]:
     if found["weekly_share"] is not None:
         lines.append(f"  weekly share    {found['weekly_share']:.1%} of the arm's weekly tokens")
     return lines
+
+
+def limit_lines(found: dict[str, Any]) -> list[str]:
+    """Whether a limit on money would be reached."""
+    limit, most = found["max_usd"], found["cost_usd_at_most"]
+    if limit is None:
+        return []
+    if most is None:
+        return ["", f"--max-usd {limit:g} needs a price for every judge that is asked"]
+    reached = "may be reached before the end; the run then stops, resumable" if most > limit else "cannot be reached"
+    return ["", f"--max-usd {limit:g} {reached} (at most {most:,.2f} in all)"]
 
 
 def precision_lines(found: dict[str, Any] | None) -> list[str]:
@@ -319,6 +334,7 @@ def render(found: dict[str, Any], form: str) -> str:
     lines = [head]
     for name, arm in found["arms"].items():
         lines += ["", *arm_lines(name, arm)]
+    lines += limit_lines(found)
     lines += ["", *precision_lines(found["precision"]), *detectable_lines(found["detectable_difference"])]
     lines.append("would write:")
     lines += [f"  {path}" for path in found["writes"]]

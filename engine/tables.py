@@ -19,6 +19,8 @@ RULES = {
     "both": "an answer wins only if both orders pick it",
     "original": "the original order alone decides",
 }
+# A comparison that could not have a winner, whatever its figures.
+NO_VERDICT = {"not repeated": "undecided: a verdict takes 2 repeats or more", "no interval": "undecided: no interval"}
 NAMES = {"kappa": "Cohen's kappa", "agreement": "raw agreement", "ac1": "Gwet's AC1", "mean": "mean score"}
 MAX_IDS = 20
 CSV_HEAD = ("group", "judge", "metric", "value", "low", "high", "k", "n", "reason")
@@ -261,7 +263,7 @@ def comparison_section(result: dict[str, Any]) -> Section | None:
     """Judges against each other on the same pairs."""
     if not result["comparisons"]:
         return None
-    head = ("judges", "difference", "better/tie/worse", "p", "verdict")
+    head = ("judges", "difference", "right: first alone/both or none/second alone", "p of that", "verdict")
     body = []
     for entry in result["comparisons"]:
         p = entry.get("holm_p", entry["p"])
@@ -271,7 +273,7 @@ def comparison_section(result: dict[str, Any]) -> Section | None:
                 f"{entry['metric']} {with_interval(entry['differences'][entry['metric']])}",
                 f"{entry['better']}/{entry['tie']}/{entry['worse']}",
                 p_value(p) + (" (Holm)" if "holm_p" in entry else ""),
-                f"{entry['verdict']}: {entry['why']}",
+                NO_VERDICT.get(entry["why"]) or f"{entry['verdict']}: {entry['why']}",
             )
         )
     return "Judges against each other", head, body, ["tie: not separated by this data, never 'equal'"]
@@ -291,7 +293,10 @@ def compared_level_sections(result: dict[str, Any]) -> list[Section]:
                 )
                 for level, shown in levels.items()
             ]
-            head = (dimension, "better/tie/worse", "difference in agreement", "p, BH-adjusted")
+            head = (
+                *(dimension, "right: first alone/both or none/second alone"),
+                *("difference in agreement", "p, BH-adjusted"),
+            )
             found.append((f"{entry['a']} - {entry['b']} by {dimension} (exploratory)", head, body, []))
     return found
 

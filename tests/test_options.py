@@ -86,7 +86,7 @@ class Refused(unittest.TestCase):
         for line in (
             "--rescore R --arms a", "--rescore R --split dev", "--rescore R --limit 1", "--rescore R --repeats 9",
             "--rescore R --shard 1/2", "--prune 0 --format csv", "--merge A B --limit 1",
-            "--generate --format json", "--generate --calibrate R", "--plan --max-usd 1", "--plan --key-file f",
+            "--generate --format json", "--generate --calibrate R", "--plan --max-minutes 1", "--plan --key-file f",
             "--plan --force", "--demo --pending", "--demo --run-pinned-code", "--rescore R --expect kappa=1",
             "--verify R --out D", "--diff A B --limit 1", "--plan --all",
         ):  # fmt: skip

@@ -21,7 +21,8 @@ ARM = {"endpoint": "https://judge.example/v1", "model": "judge-1", "rpm": 30, "p
 
 
 def options(**changes: Any) -> SimpleNamespace:
-    return SimpleNamespace(**{"repeats": 3, "rpm": None, "calibrate": None, "split": "test", "out": "runs", **changes})
+    base = {"repeats": 3, "rpm": None, "calibrate": None, "max_usd": None, "split": "test", "out": "runs"}
+    return SimpleNamespace(**{**base, **changes})
 
 
 def planned(arms: dict[str, Any], pairs: int = 20, **changes: Any) -> dict[str, Any]:
@@ -64,6 +65,27 @@ class Estimate(unittest.TestCase):
     def test_a_control_costs_nothing(self) -> None:
         arm = planned({"c": {"control": "first"}})["arms"]["c"]
         self.assertEqual((0, 0.0), (arm["input_tokens_at_most"], arm["cost_usd_at_most"]))
+
+    def test_a_limit_on_money_is_set_against_the_most_that_it_can_cost(self) -> None:
+        for limit, words in ((0.01, "may be reached before the end"), (1e6, "cannot be reached")):
+            self.assertIn(
+                f"--max-usd {limit:g} {words}", "\n".join(plan.limit_lines(planned({"one": ARM}, max_usd=limit)))
+            )
+        unpriced = {key: value for key, value in ARM.items() if key != "price_usd_per_mtok"}
+        self.assertIn("needs a price", "\n".join(plan.limit_lines(planned({"one": unpriced}, max_usd=1.0))))
+        self.assertEqual([], plan.limit_lines(planned({"one": ARM})))
+
+    def test_the_plan_says_how_well_one_judge_will_be_known(self) -> None:
+        found = planned({"one": ARM}, pairs=100)["precision"]
+        self.assertEqual(100, found["pairs_with_gold"])
+        self.assertAlmostEqual(1.96 * (0.8 * 0.2 / 100) ** 0.5, found["agreement"]["half_width"], places=3)
+        self.assertEqual(agreement.sample_size_rate(0.8, 0.05), found["agreement"]["pairs"])
+        lines = "\n".join(plan.precision_lines(found))
+        self.assertIn("100 pairs tell one judge's agreement to about +-0.078", lines)
+
+    def test_a_set_too_small_for_a_difference_says_how_many_pairs_would_do(self) -> None:
+        lines = "\n".join(plan.detectable_lines(planned({"one": ARM})["detectable_difference"]))
+        self.assertRegex(lines, r"20 pairs cannot show a difference .* differ on 15% of them; about \d+ pairs can")
 
     def test_the_weekly_share_is_of_the_arm_s_allowance(self) -> None:
         arm = planned({"one": {**ARM, "weekly_tokens": 1_000_000}})["arms"]["one"]
