@@ -41,6 +41,7 @@ import trust
 PROGRAM = "run_eval"
 VOICE = messages.Voice(PROGRAM)
 say, error, warn = messages.say, VOICE.error, VOICE.warn
+MAX_CATEGORIES = 4  # named in a line
 CONTROL_ARMS = ("control-longer", "control-first", "control-random")
 HANDLED = (
     evidence.EvidenceError,
@@ -121,7 +122,23 @@ def selected(evaluation: evaluations.Evaluation, options: Any) -> fixtures.Items
     items = fixtures.select(evaluation.items, options.split, options.limit, options.shard)
     if not items:
         raise evaluations.SettingError(f"fixture.jsonl: no item in split {options.split!r} for this selection")
+    warn(one_sided(evaluation, items, options))
     return items
+
+
+def one_sided(evaluation: evaluations.Evaluation, items: fixtures.Items, options: Any) -> list[str]:
+    """A line when --limit takes the first pairs of a set that is ordered by category, so that they are no sample."""
+    if options.limit is None:
+        return []
+    everything = fixtures.select(evaluation.items, options.split, None, None)
+    there, taken = (
+        {item["category"] for item in each if item.get("category") is not None} for each in (everything, items)
+    )
+    if len(taken) >= min(len(there), len(items)):
+        return []
+    shown = ", ".join(sorted(taken)[:MAX_CATEGORIES]) + (", …" if len(taken) > MAX_CATEGORIES else "")
+    first = f"--limit {options.limit} takes the first pairs, of {len(taken)} of {len(there)} categories"
+    return [f"{first} ({shown}): no sample of the set" if taken else first]
 
 
 # === Manifest ===

@@ -587,7 +587,7 @@ def compared_at(work: Pass, first: str, second: str, places: list[int]) -> dict[
 def level_figures(work: Pass, places: list[int], estimates: dict[Any, Any]) -> dict[str, Any]:
     """One level of one dimension, per arm: counts always, kappa only where there are pairs enough for it."""
     gold = [work.gold[place] for place in places]
-    questions = len({work.questions[place] for place in places})
+    questions = len({work.questions[place] for place in places if work.gold[place] is not None})
     both = len({label for label in gold if label in ("A", "B")}) == 2
     shown: dict[str, Any] = {}
     for name in work.tables:

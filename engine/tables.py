@@ -160,7 +160,7 @@ def baseline_notes(result: dict[str, Any]) -> list[str]:
     lines = [
         f"a judge that reads nothing: always {constant['label']} is right on {constant['k']}/{constant['n']}, "
         f"the longer answer on {longer['k']}/{longer['n']} (kappa {number(longer['kappa'])})",
-        "first/second: replies of a pair that lean to the answer shown first, or second, whichever answer that is",
+        "first/second: pairs judged, once a repeat, that lean to the answer shown first, or second, whichever that is",
     ]
     found = result["detectable"]
     if found["agreement"] is not None:
@@ -184,7 +184,7 @@ def beside_section(result: dict[str, Any]) -> Section:
         "judge",
         f"kappa, rule '{other}'",
         "AC1",
-        "valid pairs",
+        "valid by majority",
         "right per gold class",
         "decisions A/B/equal/invalid",
     )
@@ -234,7 +234,11 @@ def bias_section(result: dict[str, Any]) -> Section:
                 f"{number(length['judge_longer'])}/{number(length['human_longer'])}",
             )
         )
-    notes = ["length excess: how much more often than gold the judge picks the longer answer; 0 is no bias"]
+    notes = [
+        "consistent: pairs judged on which both orders decide alike; of valid: of those with two verdicts; share first: "
+        "of the pairs that lean, those to the first shown; first slot: of all picks, the first shown; 0.5 is no bias",
+        "length excess: how much more often than gold the judge picks the longer answer; 0 is no bias",
+    ]
     return "Position and length", head, body, notes
 
 

@@ -6,6 +6,7 @@ import io
 import json
 import tempfile
 import unittest
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -65,6 +66,15 @@ class Estimate(unittest.TestCase):
     def test_a_control_costs_nothing(self) -> None:
         arm = planned({"c": {"control": "first"}})["arms"]["c"]
         self.assertEqual((0, 0.0), (arm["input_tokens_at_most"], arm["cost_usd_at_most"]))
+
+    def test_the_first_pairs_of_a_set_in_order_are_called_no_sample(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            rows = [{**runner.item(number), "category": f"c{number // 4}"} for number in range(12)]
+            made = runner.make_evaluation(Path(folder) / "e", rows)
+            for limit, words in ((5, "of 2 of 3 categories (c0, c1): no sample of the set"), (9, None)):
+                done = runner.cli(made, "--plan", "--arms", "control-longer", "--limit", limit, cwd=Path(folder))
+                self.assertEqual(words is not None, "no sample" in done.stderr, done.stderr)
+                self.assertIn(words or "", done.stderr)
 
     def test_a_limit_on_money_is_set_against_the_most_that_it_can_cost(self) -> None:
         for limit, words in ((0.01, "may be reached before the end"), (1e6, "cannot be reached")):
