@@ -236,7 +236,7 @@ def bias_section(result: dict[str, Any]) -> Section:
         )
     notes = [
         "consistent: pairs judged on which both orders decide alike; of valid: of those with two verdicts; share "
-        "first: of the pairs that lean, those to the first shown; first slot: of all picks, the first shown; 0.5 is no bias",
+        "first: of the pairs that lean, those to the first shown; first slot: of all picks, the first shown",
         "length excess: how much more often than gold the judge picks the longer answer; 0 is no bias",
     ]
     return "Position and length", head, body, notes
