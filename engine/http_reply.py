@@ -24,6 +24,8 @@ LENGTH = re.compile(r"[0-9]{1,15}")
 CHUNK_SIZE = re.compile(rb"[0-9A-Fa-f]{1,12}")
 BLANK_LINE = re.compile(rb"\r?\n\r?\n")
 CODINGS = ("gzip", "x-gzip", "deflate", "identity", "")
+MAX_CODINGS = 4  # one upon the other; real replies have one
+MAX_MEMBERS = 100  # gzip members of one body; real ones have one, and what stands behind one is copied each time
 
 
 # === Records ===
@@ -121,6 +123,15 @@ def read_head(stream: Stream) -> Head:
     return Head(int(status[1]), int(status[2]), status[3] or "", headers_in(lines[1:]))
 
 
+def read_final_head(stream: Stream) -> Head:
+    """The next head that is not an interim reply's. Raises: HttpProblem."""
+    for _ in range(MAX_INTERIM):
+        head = read_head(stream)
+        if head.status >= 200:
+            return head
+    raise HttpProblem("bad_http", "the server sends nothing but interim replies")
+
+
 def headers_in(lines: list[str]) -> dict[str, str]:
     """Header fields by lower-case name. Raises: HttpProblem when two lengths contradict each other."""
     found: dict[str, str] = {}
@@ -148,12 +159,7 @@ def headers_in(lines: list[str]) -> dict[str, str]:
 def read_reply(receive: Callable[[], bytes], max_bytes: int) -> Reply:
     """The next reply, interim ones skipped. Raises: HttpProblem, and whatever `receive` raises."""
     stream = Stream(receive)
-    for _ in range(MAX_INTERIM):
-        head = read_head(stream)
-        if head.status >= 200:
-            break
-    else:
-        raise HttpProblem("bad_http", "the server sends nothing but interim replies")
+    head = read_final_head(stream)
     body, ended = read_body(stream, head, max_bytes)
     keep = ended and not stream.data and keeps_open(head)
     decoded = decode_body(body, head.headers.get("content-encoding", ""), max_bytes)
@@ -228,13 +234,15 @@ def decode_body(body: bytes, coding: str, max_bytes: int) -> bytes:
     """The body without its content coding. Raises: HttpProblem for an unknown coding, broken data or too much of it."""
     if not coding:
         return body
-    names = [name.strip().lower() for name in coding.split(",")]
+    names = [name for name in (name.strip().lower() for name in coding.split(",")) if name not in ("identity", "")]
+    unknown = next((name for name in reversed(names) if name not in CODINGS), None)
+    if unknown is not None:
+        text = f"the content coding {unknown[:40]!r} was not asked for and is not known here"
+        raise HttpProblem("bad_encoding", text)
+    if len(names) > MAX_CODINGS:
+        raise HttpProblem("bad_encoding", f"the body is packed more than {MAX_CODINGS} times over")
     for name in reversed(names):
-        if name not in CODINGS:
-            raise HttpProblem(
-                "bad_encoding", f"the content coding {name[:40]!r} was not asked for and is not known here"
-            )
-        if name not in ("identity", "") and body:
+        if body:
             body = inflate(body, name, max_bytes)
     return body
 
@@ -248,6 +256,8 @@ def inflate(body: bytes, name: str, max_bytes: int) -> bytes:
     size = 0
     try:
         while body:
+            if len(pieces) == MAX_MEMBERS:
+                raise HttpProblem("bad_encoding", f"the {name} data has more than {MAX_MEMBERS} members")
             # 47 takes zlib and gzip, told apart by their first bytes; -15 is deflate without either.
             unpacker = zlib.decompressobj(47 if wrapped else -15)
             piece = unpacker.decompress(body, max_bytes - size + 1)

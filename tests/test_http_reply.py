@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import random
+import time
 import unittest
 import zlib
 from collections.abc import Iterable
@@ -137,6 +138,21 @@ class ContentCodings(unittest.TestCase):
     def test_several_gzip_members_are_one_body_and_padding_behind_them_is_left_out(self) -> None:
         body = gzip.compress(self.TEXT) + gzip.compress(b"more") + b"\0" * 8
         self.assertEqual(read(with_body(body, b"Content-Encoding: gzip")).body, self.TEXT + b"more")
+
+    def test_a_body_of_very_many_gzip_members_is_refused_at_once(self) -> None:
+        trap, began = gzip.compress(b"") * 200_000 + gzip.compress(b"{}"), time.monotonic()
+        with self.assertRaises(http_reply.HttpProblem) as caught:
+            read(with_body(trap, b"Content-Encoding: gzip"), max_bytes=16_000_000)
+        self.assertLess(time.monotonic() - began, 3)
+        self.assertEqual("bad_encoding", caught.exception.kind)
+        self.assertIn("more than 100 members", caught.exception.text)
+
+    def test_a_body_packed_over_and_over_is_refused_and_identity_counts_for_nothing(self) -> None:
+        packed = gzip.compress(gzip.compress(b"x"))
+        names = b", ".join([b"gzip", b"identity", b"gzip", *[b"identity"] * 50])
+        self.assertEqual(b"x", read(with_body(packed, b"Content-Encoding: " + names)).body)
+        with self.assertRaisesRegex(http_reply.HttpProblem, "more than 4 times"):
+            read(with_body(packed, b"Content-Encoding: " + b", ".join([b"gzip"] * 5)))
 
     def test_cut_compressed_data_is_a_cut_reply(self) -> None:
         with self.assertRaises(http_reply.HttpProblem) as caught:
