@@ -416,9 +416,14 @@ def freeze_config(folder: str) -> list[str]:
         )
     if text.encode("utf-8") != data:
         temporary = os.path.join(folder, f"eval.json.tmp.{os.getpid()}")
-        with open(temporary, "wb") as stream:
-            stream.write(text.encode("utf-8"))
-        os.replace(temporary, os.path.join(folder, "eval.json"))
+        try:
+            with open(temporary, "wb") as stream:
+                stream.write(text.encode("utf-8"))
+            os.replace(temporary, os.path.join(folder, "eval.json"))
+        except OSError as error:
+            raise PinError(
+                f"{os.path.join(folder, 'eval.json')}: cannot be written: {error.strerror or error}"
+            ) from None
     return changes
 
 
@@ -789,8 +794,11 @@ def incomplete_runs(out: str, slug: str) -> list[str]:
     top = os.path.join(out, slug)
     found = []
     for name in sorted(os.listdir(top)) if os.path.isdir(top) else []:
+        path = os.path.join(top, name, "manifest.json")
+        if not os.path.isfile(path):
+            continue
         try:
-            with open(os.path.join(top, name, "manifest.json"), encoding="utf-8") as stream:
+            with open(path, encoding="utf-8") as stream:
                 status = json.load(stream).get("status")
         except (OSError, ValueError, AttributeError):
             continue

@@ -29,7 +29,7 @@ def toolkit_home() -> str:
 def slug_in(path: str) -> str | None:
     """The slug that an eval.json or manifest.json names; None when there is no such file or it names none."""
     try:
-        if os.path.getsize(path) > MAX_BYTES:
+        if not os.path.isfile(path) or os.path.getsize(path) > MAX_BYTES:
             return None
         with open(path, "rb") as stream:
             found = json.loads(stream.read())

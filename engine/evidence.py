@@ -35,6 +35,9 @@ GZIP_HEADER = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"  # no name, no time, u
 MAX_LISTED = 20  # problems of one file shown at once
 MAX_BLANK = 10_000  # blank lines of one file; more are no file of rows but a trap for its reader
 MAX_LINE = 64 * 1024 * 1024  # bytes of one row; a longer one is no row of ours
+PACKED_PIECE = 1 << 14  # packed bytes taken at a time: what stands behind a gzip member is copied once for each member
+SMALL_MEMBER = 4096  # unpacked bytes; scored rows are written as members of 512 rows, which hold more
+MAX_SMALL_MEMBERS = 10_000  # of one gzip file; more are no file of rows but a trap for its reader
 SHA256_TEXT = re.compile(r"\b[0-9a-f]{64}\b")
 LEFTOVER = re.compile(r"(manifest\.json|(raw|scored)\.jsonl\.gz|summary\.json)\.tmp\.\d+")
 BLANKS = b" \t\r\n\xef\xbb\xbf\0"
@@ -51,6 +54,10 @@ class EvidenceError(Exception):
 
 class InUse(EvidenceError):
     """Another process works on the run."""
+
+
+class TooManyMembers(EvidenceError):
+    """A gzip file of thousands of parts that hold next to nothing."""
 
 
 # === Bytes and JSON ===
@@ -187,8 +194,8 @@ def write_atomic(path: str, data: bytes | Iterable[bytes]) -> None:
             os.fsync(stream.fileno())
         os.replace(temporary, path)
     except BaseException as error:
-        if isinstance(error, OSError) and error.filename is None:
-            error.filename = path  # a failed write does not say of which file
+        if isinstance(error, OSError) and error.filename in (None, temporary):
+            error.filename = path  # a failed write says of no file, or of a passing name
         with contextlib.suppress(OSError):
             os.unlink(temporary)
         raise
@@ -255,14 +262,73 @@ def write_lines(path: str, lines: Iterable[bytes], level: int = GZIP_LEVEL) -> s
     return digest.hexdigest()
 
 
+class Unpacking(io.RawIOBase):
+    """The content of a gzip file, one member after the other, in time that grows with its bytes alone.
+
+    Zero bytes between members and at the end are passed over. Reading raises: EOFError for a file that is cut off,
+    zlib.error for one that is damaged, TooManyMembers.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+        self.packed = b""  # read, and not unpacked yet
+        self.begun = False
+        self.unpacker: Any = None  # of the member at hand
+        self.size = 0  # unpacked bytes of that member
+        self.small = 0  # members that held less than SMALL_MEMBER
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        piece = self.piece(len(buffer))
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+    def piece(self, most: int) -> bytes:
+        """The next unpacked bytes, b"" at the end."""
+        while self.unpacker is not None or self.begin():
+            piece: bytes = self.unpacker.decompress(self.packed, most)
+            self.size += len(piece)
+            ended = self.unpacker.eof
+            self.packed = self.unpacker.unused_data if ended else self.unpacker.unconsumed_tail
+            if ended:
+                self.end()
+            elif not piece and not self.packed:
+                self.packed = self.file.read(PACKED_PIECE)
+                if not self.packed:
+                    raise EOFError("the file ends too early")
+            if piece:
+                return piece
+        return b""
+
+    def begin(self) -> bool:
+        """Go to the next member; False at the end of the file."""
+        while not self.packed:
+            packed = self.file.read(PACKED_PIECE)
+            if not packed:
+                return False
+            self.packed = packed.lstrip(b"\0") if self.begun else packed
+        self.begun, self.unpacker, self.size = True, zlib.decompressobj(zlib.MAX_WBITS | 16), 0
+        return True
+
+    def end(self) -> None:
+        """Leave a member that was read to its end. Raises: TooManyMembers."""
+        self.unpacker, self.packed = None, self.packed.lstrip(b"\0")
+        self.small += self.size < SMALL_MEMBER
+        if self.small > MAX_SMALL_MEMBERS:
+            raise TooManyMembers(
+                f"more than {MAX_SMALL_MEMBERS} parts of the gzip file hold less than {SMALL_MEMBER} bytes each;"
+                " unpack it and pack it anew as one"
+            )
+
+
 def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
     """Numbered non-blank lines, split on line feed only. Raises: EvidenceError for a damaged or unreadable file."""
-    import gzip
-
     blank, packed = 0, path.endswith(".gz")
     try:
-        with open_file(path) if packed else open(path, "rb") as file:
-            stream = io.BufferedReader(gzip.GzipFile(fileobj=file), BLOCK) if packed else file
+        with open_file(path) as file:
+            stream = io.BufferedReader(Unpacking(file), BLOCK) if packed else file
             for number, line in enumerate(iter(lambda: stream.readline(MAX_LINE + 1), b""), 1):
                 if len(line) > MAX_LINE:
                     raise EvidenceError(f"{path}:{number}: line is longer than {MAX_LINE} bytes")
@@ -272,7 +338,7 @@ def read_lines(path: str) -> Iterator[tuple[int, bytes]]:
                 blank += 1
                 if blank > MAX_BLANK:
                     raise EvidenceError(f"{path}:{number}: more than {MAX_BLANK} lines are blank")
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, zlib.error, TooManyMembers) as error:
         raise EvidenceError(f"{path}: cannot be read: {getattr(error, 'strerror', None) or error}") from None
 
 

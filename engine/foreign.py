@@ -8,8 +8,8 @@ and no path found in a file is ever opened: files are found by their own name or
 
 from __future__ import annotations
 
-import gzip
 import hashlib
+import io
 import json
 import math
 import os
@@ -234,7 +234,8 @@ class Folder:
         budget = min(MAX_UNPACKED, max(ALWAYS_UNPACKED, MAX_RATIO * self.files.get(name, 0)))
         taken = blank = 0
         with self.open(name) as stream:
-            source = gzip.GzipFile(fileobj=stream, mode="rb") if name.endswith(".gz") else stream
+            packed = name.endswith(".gz")
+            source = io.BufferedReader(evidence.Unpacking(stream), evidence.BLOCK) if packed else stream
             try:
                 for number, line in enumerate(iter(lambda: source.readline(MAX_ROW + 1), b""), 1):
                     taken += len(line)
@@ -245,7 +246,7 @@ class Folder:
                         bound = f"{budget} bytes" if taken > budget else f"{MAX_BLANK} blank lines"
                         raise ForeignError(f"{shown(name)}: unpacks to more than {bound}; refused as a bomb")
                     yield number, line
-            except (OSError, EOFError, zlib.error) as error:
+            except (OSError, EOFError, zlib.error, evidence.TooManyMembers) as error:
                 raise ForeignError(f"{shown(name)}: cannot be unpacked: {shown(str(error))}") from None
 
     def rows(self, name: str) -> Iterator[tuple[int, bytes, dict[str, Any]]]:

@@ -184,6 +184,8 @@ def inspect_log(path: str) -> tuple[dict[str, Any], list[Any]]:
     """(header, samples) of a log. Raises: FileProblem."""
     import zipfile
 
+    if os.path.exists(path) and not os.path.isfile(path):  # is_zipfile would wait for a pipe
+        raise results.FileProblem(f"{path}: cannot be read: expected a regular file")
     if not zipfile.is_zipfile(path):
         whole = need_object(results.read_value(path), path)
         return whole, need_list(whole.get("samples"), f"{path}: samples")

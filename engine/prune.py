@@ -22,7 +22,7 @@ def receipted_hashes(top: str) -> set[str]:
     for folder, _, names in os.walk(top):
         for name in names:
             if name.endswith(".json"):
-                with open(os.path.join(folder, name), "rb") as stream:
+                with evidence.open_file(os.path.join(folder, name)) as stream:
                     text = stream.read(evidence.MAX_LINE).decode("utf-8", "replace")
                 found.update(evidence.SHA256_TEXT.findall(text))
     return found

@@ -341,7 +341,11 @@ def staging(target: str) -> str:
     if os.path.lexists(target) and (not os.path.isdir(target) or os.listdir(target)):
         raise NotAReceipt(f"{target}: is there already; nothing is overwritten: choose another --out")
     folder = f"{os.path.normpath(target)}.tmp.{os.getpid()}"
-    os.makedirs(folder)
+    try:
+        os.makedirs(folder)
+    except OSError as error:
+        error.filename = target if error.filename == folder else error.filename
+        raise
     return folder
 
 

@@ -10,6 +10,7 @@ Every problem names file, item and field; all are listed (the first 20 in full).
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import zlib
@@ -49,7 +50,7 @@ class FileProblem(evidence.EvidenceError):
 def read_bytes(path: str) -> bytes:
     """A file's bytes, unpacked when it is gzipped. Raises: FileProblem."""
     try:
-        with open(path, "rb") as stream:
+        with evidence.open_file(path) as stream:
             data = stream.read(MAX_BYTES + 1)
     except OSError as error:
         raise FileProblem(f"{path}: cannot be read: {error.strerror}") from None
@@ -62,18 +63,16 @@ def read_bytes(path: str) -> bytes:
 
 def unpacked(data: bytes, path: str) -> bytes:
     """The content of gzip bytes, one member after the other, never more than MAX_BYTES + 1. Raises: FileProblem."""
-    found = []
-    left = MAX_BYTES + 1
+    found, left = [], MAX_BYTES + 1
+    stream = evidence.Unpacking(io.BytesIO(data))
     try:
-        while data and left > 0:
-            member = zlib.decompressobj(zlib.MAX_WBITS | 16)
-            found.append(member.decompress(data, left))
-            left -= len(found[-1])
-            if left > 0 and not member.eof:
-                raise zlib.error("the file ends too early")
-            data = member.unused_data.lstrip(b"\0")
-    except zlib.error as error:
+        while left > 0 and (piece := stream.piece(left)):
+            found.append(piece)
+            left -= len(piece)
+    except (zlib.error, EOFError) as error:
         raise FileProblem(f"{path}: damaged gzip file: {error}") from None
+    except evidence.TooManyMembers as problem:
+        raise FileProblem(f"{path}: {problem}") from None
     return b"".join(found)
 
 

@@ -17,6 +17,8 @@ MAGIC = 0xFD2FB528
 SKIPPABLE = 0x184D2A50  # the last four bits are free
 MOST_BLOCK = 1 << 17  # bytes that one block may unpack to
 REFILL = 32  # bytes taken into the window at once
+SMALL_BLOCK = 1024  # bytes; only a frame's last block is smaller as a rule
+MAX_SMALL_BLOCKS = 100  # the tables of a block of a few bytes take as long to make as those of a full one
 # Code -> (smallest value, further bits), RFC 8878 tables 16 and 17.
 LITERAL_CODES = [(code, 0) for code in range(16)] + list(
     zip(
@@ -363,8 +365,15 @@ def frame_start(data: bytes, at: int) -> tuple[int, bool]:
     return at + 1 + (not single) + content, bool(flags & 4)
 
 
-def frame(data: bytes, at: int, limit: int) -> tuple[bytes, int]:
-    """(content, position behind) of one frame behind its magic number."""
+def one_more_small(small: int) -> int:
+    """The number of small blocks with one more. Raises: BadData for too many."""
+    if small >= MAX_SMALL_BLOCKS:
+        raise BadData(f"more than {MAX_SMALL_BLOCKS} blocks hold less than {SMALL_BLOCK} bytes each")
+    return small + 1
+
+
+def frame(data: bytes, at: int, limit: int, small: int) -> tuple[bytes, int, int]:
+    """(content, position behind, small blocks so far) of one frame behind its magic number."""
     at, checked = frame_start(data, at)
     found, last = Frame(limit), False
     while not last:
@@ -374,27 +383,30 @@ def frame(data: bytes, at: int, limit: int) -> tuple[bytes, int]:
         taken = 1 if kind == 1 else size
         if kind == 3 or size > MOST_BLOCK or at + taken > len(data):
             raise BadData("a block that is no block, or is cut off")
-        piece = data[at : at + taken]
+        piece, before = data[at : at + taken], len(found.out)
         if kind == 2:
             found.compressed(piece)
         else:
             found.add(piece * size if kind == 1 else piece)
         at += taken
-    return bytes(found.out), at + (4 if checked else 0)
+        if len(found.out) - before < SMALL_BLOCK:
+            small = one_more_small(small)
+    return bytes(found.out), at + (4 if checked else 0), small
 
 
 def unpacked(data: bytes, limit: int) -> bytes:
     """The content of all frames. limit: bytes it may be at most. Raises: BadData for anything else."""
-    parts, at, left = [], 0, limit
+    parts, at, left, small = [], 0, limit, 0
     try:
         while at < len(data):
             magic = int.from_bytes(data[at : at + 4], "little")
             if magic & ~15 == SKIPPABLE:
+                small = one_more_small(small)
                 at += 8 + int.from_bytes(data[at + 4 : at + 8], "little")
                 continue
             if magic != MAGIC:
                 raise BadData("no Zstandard frame")
-            part, at = frame(data, at + 4, left)
+            part, at, small = frame(data, at + 4, left, small)
             parts.append(part)
             left -= len(part)
     except (IndexError, KeyError, OverflowError):

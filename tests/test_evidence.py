@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import unittest
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,47 @@ class Bytes(unittest.TestCase):
             with self.assertRaises(evidence.EvidenceError) as caught:
                 list(evidence.read_rows(str(path)))
             self.assertIn("rows.jsonl.gz", str(caught.exception))
+
+    def test_a_file_of_several_gzip_members_with_zeros_between_is_read_as_one(self) -> None:
+        path, lines = self.folder / "rows.jsonl.gz", [b'{"n": %d}\n' % n for n in range(3000)]
+        members = [gzip.compress(b"".join(lines[n : n + 512])) for n in range(0, 3000, 512)]
+        for between in (b"", b"\0", b"\0" * 20_000):
+            path.write_bytes(between.join([*members, gzip.compress(b""), b""]))
+            self.assertEqual(lines, [line for _, line in evidence.read_lines(str(path))])
+        path.write_bytes(b"")
+        self.assertEqual([], list(evidence.read_lines(str(path))))
+
+    def test_thousands_of_empty_gzip_members_are_refused_at_once(self) -> None:
+        path, row = self.folder / "rows.jsonl.gz", gzip.compress(b'{"n": 1}\n')
+        for trap in (gzip.compress(b"") * 300_000, row * 100_000):
+            path.write_bytes(row + trap)
+            began = time.monotonic()
+            with self.assertRaisesRegex(
+                evidence.EvidenceError, "rows.jsonl.gz: .*more than 10000 parts of the gzip file"
+            ):
+                list(evidence.read_rows(str(path)))
+            self.assertLess(time.monotonic() - began, 3)
+
+    def test_as_many_members_as_scored_rows_are_written_in_are_read(self) -> None:
+        path, member = self.folder / "scored.jsonl.gz", evidence.gzip_member(b'{"n": "00000000"}\n' * 512)
+        path.write_bytes(member * 12_000)
+        self.assertEqual(512 * 12_000, sum(1 for _ in evidence.read_lines(str(path))))
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "needs named pipes")
+    def test_a_pipe_in_place_of_rows_is_refused_and_not_waited_for(self) -> None:
+        for name in ("rows.jsonl", "rows.jsonl.gz"):
+            path = str(self.folder / name)
+            os.mkfifo(path)
+            with self.assertRaisesRegex(evidence.EvidenceError, f"{name}: cannot be read: expected a regular file"):
+                list(evidence.read_lines(path))
+
+    def test_a_write_that_fails_names_the_file_that_was_meant(self) -> None:
+        (self.folder / "taken").mkdir()
+        for path in (self.folder / "taken", self.folder / "missing" / "file"):
+            with self.assertRaises(OSError) as caught:
+                evidence.write_atomic(str(path), b"new")
+            self.assertEqual(str(path), caught.exception.filename)
+            self.assertNotIn(".tmp.", str(caught.exception))
 
     def test_a_failed_write_leaves_the_old_file_and_nothing_else(self) -> None:
         path = self.folder / "kept"

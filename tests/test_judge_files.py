@@ -7,6 +7,7 @@ import copy
 import gzip
 import io
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -206,6 +207,10 @@ class Refused(FileCase):
             ("expected an object with 'run' and 'results', got a list", b"[]"),
             ("is a task file", TASKS),
             ("damaged gzip file", gzip.compress(json.dumps(EXAMPLE).encode())[:-9]),
+            (
+                "r.json: more than 10000 parts",
+                gzip.compress(b"") * 50_000 + gzip.compress(json.dumps(EXAMPLE).encode()),
+            ),
         ]
         for expected, value in cases:
             with self.subTest(expected):
@@ -220,6 +225,24 @@ class Refused(FileCase):
             with self.subTest(name), self.assertRaises(results.FileProblem) as caught:
                 as_results(str(path))
             self.assertIn(f"judge.py import {path} --from {form} --out ", str(caught.exception.hint))
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "needs named pipes")
+    def test_a_pipe_is_refused_and_not_waited_for(self) -> None:
+        pipe = str(self.path)
+        os.mkfifo(pipe)
+        inspect, out = ("import", pipe, "--from", "inspect", "--out", pipe + ".json"), ("--out", pipe + ".json")
+        for words in (
+            ("judge.py", "grade", "--results", pipe, "--judge-model", "control-longer", *out),
+            ("judge.py", "answer", "--tasks", pipe, "--model", "m", *out),
+            ("judge.py", "human", "--judged", pipe),
+            ("judge.py", *inspect),
+            ("report.py", pipe, *out),
+        ):
+            with self.subTest(words):
+                command = [sys.executable, "-I", str(ROOT / words[0]), *words[1:]]
+                done = subprocess.run(command, capture_output=True, encoding="utf-8", timeout=20, check=False)
+                self.assertEqual(3, done.returncode, done.stderr)
+                self.assertIn("r.json: cannot be read: expected a regular file", done.stderr)
 
     def test_one_object_a_line_points_to_import(self) -> None:
         with self.assertRaises(results.FileProblem) as caught:

@@ -9,6 +9,7 @@ import os
 import random
 import shutil
 import tempfile
+import time
 import unittest
 import unittest.mock
 from collections.abc import Callable
@@ -444,6 +445,15 @@ class HostileEvidence(ReceiptCase):
         found = checks_of(self.folder, self.evaluation)[check]
         self.assertEqual(verify.FAIL, found.status, found)
         return " ".join(found.lines)
+
+    def test_a_file_of_very_many_gzip_members_is_refused(self) -> None:
+        with open(self.path("raw.jsonl.gz"), "ab") as stream:
+            stream.write(gzip.compress(b"") * 100_000)
+        began = time.monotonic()
+        found = checks_of(self.folder, self.evaluation)
+        self.assertLess(time.monotonic() - began, 15)
+        lines = [line for check in found.values() for line in check.lines]
+        self.assertTrue(any("more than 10000 parts of the gzip file" in line for line in lines), found)
 
     def test_a_gzip_bomb_is_refused(self) -> None:
         for name, piece in (("long rows", b'{"a":"' + b"x" * (1 << 20) + b'"}\n'), ("blank lines", b"\n" * (1 << 20))):

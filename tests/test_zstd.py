@@ -74,6 +74,14 @@ class ByHand(unittest.TestCase):
         frame = head + block(0, 3, b"abc", last=False) + block(1, 4, b"z")
         self.assertEqual(b"abczzzz", zstd.unpacked(frame, 7))
 
+    def test_a_hundred_blocks_and_frames_of_next_to_nothing_are_the_most(self) -> None:
+        empty, skipped = block(0, 0, b"", last=False), bytes.fromhex("502a4d1800000000")
+        frame = MAGIC + bytes([0x20, 0]) + block(0, 0, b"")
+        self.assertEqual(b"", zstd.unpacked(MAGIC + bytes([0x20, 0]) + empty * 99 + block(0, 0, b""), 10))
+        for data in (MAGIC + bytes([0x20, 0]) + empty * 100 + block(0, 0, b""), frame * 101, skipped * 101 + frame):
+            with self.assertRaisesRegex(zstd.BadData, "more than 100 blocks"):
+                zstd.unpacked(data, 10)
+
     def test_no_data_is_no_content(self) -> None:
         self.assertEqual(b"", zstd.unpacked(b"", 10))
 
