@@ -8,6 +8,7 @@ would be sent or copied.
 from __future__ import annotations
 
 import os
+import re
 import stat
 import threading
 import time
@@ -27,6 +28,9 @@ import keys
 # === Constants ===
 
 MAX_KEY_FILE = 64 * 1024  # bytes
+NAMED = re.compile(r"[:=]")  # what stands between a name and a key
+# The name of a variable; a key that is filled up with '=' signs has letters of both cases.
+VARIABLE = re.compile(r"[A-Z_][A-Z0-9_]*|[a-z_][a-z0-9_]*")
 ONLY_KEY = ""  # name under which a key file's lone key stands
 OTHERS = stat.S_IRWXG | stat.S_IRWXO  # permission bits of group and others
 
@@ -35,9 +39,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO  # permission bits of group and others
 
 
 def check_key_file(path: str, status: os.stat_result) -> None:
-    """Refuse a key file that others could read, or that is no plain file. Raises: SettingError."""
-    if not stat.S_ISREG(status.st_mode):
-        raise evaluations.SettingError(f"--key-file {path}: expected a plain file")
+    """Refuse a key file that others could read. Raises: SettingError."""
     if os.name == "posix" and status.st_mode & OTHERS:
         mode = stat.S_IMODE(status.st_mode)
         raise evaluations.SettingError(
@@ -48,9 +50,12 @@ def check_key_file(path: str, status: os.stat_result) -> None:
 def key_file_lines(path: str) -> list[str]:
     """Lines of a key file without blanks and comments; their text is never part of a message. Raises: SettingError."""
     try:
-        with open(path, "rb") as stream:
+        with evidence.open_file(path) as stream:
             check_key_file(path, os.fstat(stream.fileno()))
-            text = stream.read(MAX_KEY_FILE).decode("utf-8-sig")
+            data = stream.read(MAX_KEY_FILE + 1)
+        if len(data) > MAX_KEY_FILE:
+            raise evaluations.SettingError(f"--key-file {path}: is larger than {MAX_KEY_FILE} bytes")
+        text = data.decode("utf-8-sig")
     except OSError as error:
         raise evaluations.SettingError(f"--key-file {path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -66,6 +71,9 @@ def read_key_file(path: str) -> dict[str, str]:
     """
     lines = key_file_lines(path)
     if len(lines) == 1 and not is_assignment(lines[0]):
+        trouble = lone_key_problem(lines[0])
+        if trouble:
+            raise evaluations.SettingError(f"--key-file {path}: {trouble}")
         return {ONLY_KEY: lines[0]}
     found = {}
     for number, line in enumerate(lines, 1):
@@ -81,7 +89,23 @@ def read_key_file(path: str) -> dict[str, str]:
 def is_assignment(line: str) -> bool:
     """Whether a line is NAME=KEY; a lone key may end in '=' signs, but its start is no variable name in capitals."""
     name, sign, value = line.removeprefix("export ").partition("=")
-    return bool(sign and value) and name.strip().isidentifier() and name.strip() == name.strip().upper()
+    return bool(sign and value.strip("= ")) and name.strip().isidentifier() and name.strip() == name.strip().upper()
+
+
+def lone_key_problem(line: str) -> str | None:
+    """Why a file's one line is no key alone, None for a bare token; its text is never part of the answer.
+
+    A token may end in the '=' signs that base64 fills up with; any other '=' or ':' has a name before it, and with
+    the name the key would be sent.
+    """
+    trouble = keys.key_problem(line)
+    if trouble:
+        return trouble
+    token = line.rstrip("=")
+    filled = len(line) - len(token)
+    if NAMED.search(token) or (filled and (filled > 2 or len(line) % 4 or VARIABLE.fullmatch(token))):
+        return "holds a name with ':' or '=', and no key that stands alone; expected NAME=KEY, or one key alone"
+    return None
 
 
 def arm_keys(arms: list[evaluations.Arm], path: str | None, environment: dict[str, str]) -> dict[str, str | None]:
@@ -113,9 +137,8 @@ def refuse_keys_in(inputs: dict[str, bytes], found: dict[str, str | None]) -> No
     for arm, key in found.items():
         scrub = keys.Scrubber(key)
         for name, data in inputs.items():
-            at = min((data.find(form) for form in scrub.in_bytes if form in data), default=-1)
-            if at >= 0:
-                line = data.count(b"\n", 0, at) + 1
+            line = scrub.line_in(data)
+            if line is not None:
                 raise evaluations.SettingError(f"{name}:{line}: holds the API key of arm {arm}; take it out first")
 
 

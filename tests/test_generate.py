@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 import os
@@ -389,6 +390,38 @@ class Keys(InFolder):
             with self.assertRaises(evaluation.SettingError) as caught:
                 self.keys(text, ARM)
             self.assertNotIn("secret", str(caught.exception))
+
+    def test_a_line_that_is_no_bare_key_is_refused_without_showing_it(self) -> None:
+        names = ("ONE_KEY=", "one_key=", "ONE_KEY==", "ONE_KEY:secret", "one=secret", "secret=x", "Bearer:secret")
+        others = ('{"ONE_KEY":"secret"}', '["secret"]', "ONE_KEY=TWO_KEY=secret", "ONE_KEY: secret", "s3cret===")
+        for text in (*names, *others):
+            with self.subTest(text):
+                with self.assertRaises(evaluation.SettingError) as caught:
+                    self.keys(text + "\n", {**ARM, "key_env": "ONE_KEY"})
+                self.assertIn("key", str(caught.exception).replace("--key-file", ""))
+                self.assertNotIn("cret", str(caught.exception))
+        self.assertEqual({"arm0": "id:part"}, self.keys("ONE_KEY=id:part\n", {**ARM, "key_env": "ONE_KEY"}))
+
+    def test_a_key_file_that_is_too_long_is_not_cut(self) -> None:
+        with self.assertRaisesRegex(evaluation.SettingError, "larger than"):
+            self.keys("# " + "x" * callers.MAX_KEY_FILE + "\nlone-key-1\n", ARM)
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "needs named pipes")
+    def test_a_pipe_in_place_of_a_key_file_is_refused_and_not_waited_for(self) -> None:
+        path = os.path.join(self.folder, "pipe")
+        os.mkfifo(path, 0o600)
+        with self.assertRaisesRegex(evaluation.SettingError, "expected a regular file"):
+            callers.read_key_file(path)
+
+    def test_a_key_in_another_spelling_or_in_capitals_is_found_in_an_input(self) -> None:
+        key = "Zq8Rt5Yw/Lk9Mn3P"
+        for text in (key, key.upper(), json.dumps(key).replace("/", "\\/"), "\\u005a" + key[1:], key.encode().hex(":"),
+                     base64.b32encode(key.encode()).decode()):  # fmt: skip
+            with (
+                self.subTest(text),
+                self.assertRaisesRegex(evaluation.SettingError, "^f:2: holds the API key of arm j"),
+            ):
+                callers.refuse_keys_in({"f": b"{}\n" + text.encode()}, {"j": key})
 
     def test_a_run_is_refused_when_an_input_holds_the_key_in_use(self) -> None:
         inputs = {"eval.json": b"{}", "fixture.jsonl": b'{"a": 1}\n{"b": "the-key-in-use"}\n'}

@@ -16,7 +16,7 @@ KEY = "canary/Key+with=odd&signs<0123456789>"
 
 class UsableKeys(unittest.TestCase):
     def test_ordinary_keys_are_usable(self) -> None:
-        for key in ("sk-proj-abc123", "EMPTY", "a" * 400, "k\u00e9y-in-latin-1"):
+        for key in ("sk-proj-abc123", "EMPTY", "a" * 400, "k\u00e9y-in-latin-1", "AB12CD34==", "ab=cd"):
             with self.subTest(key):
                 self.assertIsNone(keys.key_problem(key))
 
@@ -32,6 +32,9 @@ class UsableKeys(unittest.TestCase):
             "sk-sec\u00a0ret": "blank",
             "sk-sec\x00ret": "control",
             "'sk-secret'": "quotes",
+            '{"KEY":"sk-secret"}': "object",
+            '["sk-secret"]': "list",
+            "OPENAI_API_KEY=sk-secret": "variable's name",
         }
         for key, word in cases.items():
             with self.subTest(repr(key)):
@@ -59,10 +62,18 @@ class Scrubbing(unittest.TestCase):
             "html hex codes": "".join(f"&amp;#x{ord(char):X};" for char in KEY),
             "mixed": "".join(f"%{ord(char):02X}" if number % 3 else char for number, char in enumerate(KEY)),
             "html": KEY.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;"),
+            "hex with colons": KEY.encode().hex(":"),
+            "hex with blanks, in capitals": KEY.encode().hex(" ").upper(),
+            "hex over two lines": KEY.encode()[:16].hex(" ") + "\n" + KEY.encode()[16:].hex(" "),
+            "bytes as Python has them": "".join(f"\\x{byte:02x}" for byte in KEY.encode()),
+            "bytes as JSON of that has them": json.dumps("".join(f"\\x{byte:02X}" for byte in KEY.encode())),
+            "bytes as C has them": ", ".join(f"0x{byte:02x}" for byte in KEY.encode()),
+            "backwards": KEY[::-1],
         }
         for name, form in forms.items():
             with self.subTest(name):
                 shown = scrub(f"Incorrect key: {form}.")
+                self.assertLess(len(shown), 45)
                 self.assertNotIn("0123456789", shown)
                 self.assertNotIn("canary", shown.lower())
                 self.assertIn(keys.REMOVED, shown)
@@ -101,6 +112,47 @@ class Scrubbing(unittest.TestCase):
                 with self.subTest(before, encode=encode.__name__):
                     self.assertIn(keys.REMOVED, scrub(text))
 
+    def test_base32_is_found_whatever_stands_before_the_key(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        for before in ("", "a", "ab", "abc", "abcd", "Bearer "):
+            text = base64.b32encode((before + KEY + "|rest").encode()).decode()
+            for form in (text, text.lower()):
+                with self.subTest(form):
+                    self.assertIn(keys.REMOVED, scrub(form))
+                    self.assertTrue(scrub.may_hold(form.encode()))
+
+    def test_half_of_a_short_key_is_taken_out_wherever_it_stands(self) -> None:
+        key = "Zq8Rt5Yw2Lk9Mn3P"
+        scrub, data = keys.Scrubber(key), key.encode()
+        for form in (key, base64.b64encode(data).decode(), base64.b32encode(data).decode(), data.hex(), data.hex(":"),
+                     quote(key, safe=""), "".join(f"%{byte:02x}" for byte in data),
+                     "".join(f"\\u{byte:04x}" for byte in data), "".join(f"&#{byte};" for byte in data)):  # fmt: skip
+            for piece in (form[: len(form) * 3 // 4], form[-len(form) * 3 // 4 :]):
+                for text in (f"bad key {piece}... given", f"bad key {piece} given", piece, f"...{piece}"):
+                    with self.subTest(text):
+                        shown = scrub(text)
+                        self.assertIn(keys.REMOVED, shown)
+                        self.assertLess(len(shown), len(text) - len(piece) // 2 + len(keys.REMOVED))
+        for text in ("bad key Zq8Rt...", "Mn3P", "Zq8Rt5Yx"):
+            self.assertEqual(text, scrub(text))
+
+    def test_a_few_characters_of_a_long_key_are_taken_out_where_the_text_ends_or_was_cut_off(self) -> None:
+        scrub = keys.Scrubber(KEY)
+        for text in ("got canary/K", "got 'canary/K...'", "got canary/K\u2026", "canary/K****", "...56789> is wrong"):
+            with self.subTest(text):
+                self.assertIn(keys.REMOVED, scrub(text))
+        self.assertEqual("the canary/K is no key", scrub("the canary/K is no key"))
+
+    def test_thousands_of_pieces_cost_no_time(self) -> None:
+        scrub = keys.Scrubber("ab" * 100)
+        for text in ("ababab " * 3000, "%61" * 7000, "\\" * 20_000, "abababab\u0130" * 2000):
+            began = time.monotonic()
+            scrub(text)
+            self.assertLess(time.monotonic() - began, 5)
+
+    def test_the_mark_can_be_another(self) -> None:
+        self.assertEqual("a [login removed] b", keys.Scrubber(KEY, "[login removed]")(f"a {KEY} b"))
+
     def test_an_echo_that_was_cut_off_is_taken_out_too(self) -> None:
         scrub = keys.Scrubber(KEY)
         self.assertEqual(scrub("got " + KEY[:17] + "... instead"), f"got {keys.REMOVED}... instead")
@@ -108,7 +160,7 @@ class Scrubbing(unittest.TestCase):
 
     def test_other_texts_stay_as_they_are(self) -> None:
         scrub = keys.Scrubber(KEY)
-        for text in ("", "risk-adjusted", "sk-learn-pipeline-example", "canary", "key"):
+        for text in ("", "risk-adjusted", "sk-learn-pipeline-example", "a canary sings", "key"):
             self.assertEqual(scrub(text), text)
         self.assertEqual(keys.Scrubber(None)("anything"), "anything")
 
