@@ -11,12 +11,14 @@ a time limit, and so has the whole call, so that a server that sends a byte now 
 
 from __future__ import annotations
 
+import re
 import socket
 import threading
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 import http_reply
+import keys
 import providers
 
 if TYPE_CHECKING:
@@ -26,11 +28,16 @@ if TYPE_CHECKING:
 
 MAX_REPLY_BYTES = 16 * 1024 * 1024  # a judge's reply has a few kB; this only keeps memory bounded
 PIECE_BYTES = 65536  # asked for at once; holds a whole reply as a rule
+MAX_REASON = 2000  # characters of a proxy's refusal that are looked at
 IDLE_S = 60.0  # a kept connection older than this is not trusted: servers and middleboxes drop them silently
 CERTIFICATE_HINT = (
     "set SSL_CERT_FILE to a file with the certificates to trust; with python.org's Python on macOS run "
     "'Install Certificates.command' once"
 )
+PROXY_PLACE = re.compile(r"(?:\[([0-9A-Fa-f:.]+(?:%[A-Za-z0-9._-]+)?)\]|([A-Za-z0-9._-]+))(?::([0-9]{1,5})?)?")
+PROXY_HINT = "write http://host:port, or http://user:password@host:port with %40 for an @ in them"
+OTHER_PROXIES = ("socks", "socks4", "socks4a", "socks5", "socks5h", "ftp")
+LOGIN_REMOVED = "[proxy login removed]"
 
 
 # === Records ===
@@ -99,25 +106,70 @@ def route_to(url: str) -> Route:
 
 
 def proxy_for(url: str) -> tuple[str, int, str | None] | None:
-    """The proxy that urllib's rules choose for a URL, None for a direct connection."""
+    """The proxy that urllib's rules choose for a URL, None for a direct connection. Raises: Fault for a bad setting."""
     from urllib.parse import urlsplit
-    from urllib.request import ProxyHandler, Request, getproxies
+    from urllib.request import getproxies, proxy_bypass
 
-    proxies, request = getproxies(), Request(url)
-    address = proxies.get(request.type)
-    if not address:
+    parts = urlsplit(url)
+    address = getproxies().get(parts.scheme)
+    if not address or proxy_bypass(parts.netloc):
         return None
-    before = request.host
-    ProxyHandler(proxies).proxy_open(
-        request, address, request.type
-    )  # applies NO_PROXY; sets host and Proxy-authorization
-    if request.host == before:
+    setting, marked = setting_of(parts.scheme), "://" in address
+    scheme, rest = address.split("://", 1) if marked else ("http", address)
+    if scheme.lower() not in ("http", "https"):
+        kind = f"kind {scheme}" if scheme.lower() in OTHER_PROXIES else "another kind"
+        raise Fault("proxy", f"{setting}: a proxy of {kind} is not supported", sent=False, hint=PROXY_HINT)
+    end = rest.find("/", rest.find("@") + 1)  # a password may hold a slash
+    place = rest if end < 0 else rest[:end]
+    login, _, host_and_port = place.rpartition("@")
+    found = host_and_port_of(host_and_port)
+    if found is None or ("/" in rest.rstrip("/") and not marked):
+        text = f"{setting}: expected http://host:port, got something else (not shown, it may hold a password)"
+        raise Fault("proxy", text, sent=False, hint=PROXY_HINT)
+    return *found, basic_login(login)
+
+
+def setting_of(scheme: str) -> str:
+    """The name of the environment variable that names the proxy for a kind of address."""
+    import os
+
+    names = [name for name in os.environ if name.lower() == f"{scheme}_proxy" and os.environ[name]]
+    return min(names, key=lambda name: name != name.lower(), default="the proxy setting of the system")
+
+
+def host_and_port_of(text: str) -> tuple[str, int] | None:
+    """The host and port of a proxy, whose port is 80 where none is given; None for what is neither."""
+    from urllib.parse import unquote
+
+    found = PROXY_PLACE.fullmatch(unquote(text))
+    port = int(found[3] or 80) if found else 0
+    return (found[1] or found[2], port) if found and 0 < port < 65536 else None
+
+
+def basic_login(login: str) -> str | None:
+    """The value of Proxy-Authorization for a user and password as an address has them; None without one of the two."""
+    from base64 import b64encode
+    from urllib.parse import unquote
+
+    user, _, password = login.partition(":")
+    if not (user and password):
         return None
-    scheme = urlsplit(address).scheme if "://" in address else "http"
-    if scheme not in ("http", "https"):
-        raise Fault("proxy", f"the proxy is of kind {scheme}, which is not supported", sent=False)
-    parts = urlsplit("//" + request.host)
-    return parts.hostname or "", parts.port or 80, request.get_header("Proxy-authorization")
+    return "Basic " + b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode("ascii")
+
+
+def without_login(text: str, authorization: str | None) -> str:
+    """A proxy's words without the login that it was sent, in any spelling."""
+    from base64 import b64decode
+    from urllib.parse import quote
+
+    if authorization is None:
+        return text
+    coded = authorization.removeprefix("Basic ")
+    login = b64decode(coded).decode("utf-8")
+    user, _, password = login.partition(":")
+    for secret in (coded, login, password, quote(password, safe=""), user):
+        text = keys.Scrubber(secret, LOGIN_REMOVED)(text)
+    return text
 
 
 # === A socket with a deadline ===
@@ -379,16 +431,17 @@ def open_tunnel(timed: Timed, route: Route) -> None:
     if route.proxy[2]:
         lines.append(f"Proxy-Authorization: {route.proxy[2]}")
     timed.sendall("\r\n".join(lines).encode("latin-1") + b"\r\n\r\n")
-    try:
-        head = http_reply.read_head(http_reply.Stream(timed.receive_one))  # what follows the head belongs to the tunnel
+    try:  # byte by byte: what follows the head belongs to the tunnel
+        head = http_reply.read_final_head(http_reply.Stream(timed.receive_one))
     except http_reply.HttpProblem as problem:
         raise Fault("connection", f"the proxy {route.proxy[0]}:{route.proxy[1]}: {problem.text}", sent=False) from None
-    if head.status != 200:
+    if head.status >= 300:
         hint = "it may not know or allow that host; NO_PROXY names hosts that are reached directly"
         if head.status == 407:
             hint = "it wants a login: write it into HTTPS_PROXY as http://user:password@host:port"
         place = f"{route.proxy[0]}:{route.proxy[1]}"
-        text = f"the proxy {place} refused a connection to {host}: HTTP {head.status} {head.reason}"
+        reason = without_login(head.reason[:MAX_REASON], route.proxy[2])
+        text = f"the proxy {place} refused a connection to {host}: HTTP {head.status} {reason}"
         raise Fault("connection" if head.status >= 500 else "proxy", text, sent=False, hint=hint)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 import ssl
@@ -392,6 +393,68 @@ class Proxies(unittest.TestCase):
                 self.assertEqual((fault.kind, fault.sent), (kind, False))
                 self.assertIn(f"the proxy 127.0.0.1:{proxy.port} refused", fault.text)
                 self.assertNotIn("canary", str(proxy.requests))
+
+    def test_a_refusal_that_echoes_the_login_does_not_show_it(self) -> None:
+        coded = base64.b64encode(b"someone:p@ssw0rd").decode()
+        for echo in (f"Proxy-Authorization: Basic {coded}", coded[:-6], "someone:p@ssw0rd", "p@ssw0rd for someone",
+                     "p%40ssw0rd", coded.encode().hex(), b"p@ssw0rd".hex(":")):  # fmt: skip
+            reply = always(Raw(http(f"403 denied {echo}")))
+            with self.subTest(echo), FaultServer(reply) as proxy:
+                with environment(HTTPS_PROXY=f"http://someone:p%40ssw0rd@127.0.0.1:{proxy.port}"):
+                    with self.assertRaises(transport.Fault) as caught:
+                        make()("https://judge.example/v1", {}, b"{}")
+                text = caught.exception.text
+                self.assertIn("HTTP 403 denied", text)
+                self.assertIn(transport.LOGIN_REMOVED, text)
+                for part in (coded[:10], "ssw0rd", "someone", echo):
+                    self.assertNotIn(part, text)
+
+    def test_a_setting_that_names_no_proxy_is_a_fault_that_does_not_show_it(self) -> None:
+        for name in ("HTTPS_PROXY", "https_proxy"):
+            for address in (
+                *(
+                    "http:/user:secret@h.example",
+                    "http://user:secret@h.example:port",
+                    "http://user:secret@h.example:99999",
+                ),
+                *(
+                    "http://user:secret@[::1",
+                    "http://user:secret@",
+                    "http://user:secret@h e:80",
+                    "http://h:0",
+                    "http:secret",
+                ),
+                *("secret://user:secret@h.example", "user:secret@h.example:80/x", "http://secret@h.example:80:80"),
+            ):
+                with self.subTest(address), environment(**{name: address}):
+                    with self.assertRaises(transport.Fault) as caught:
+                        make()("https://judge.example/v1", {}, b"{}")
+                    fault = caught.exception
+                    self.assertEqual(("proxy", False), (fault.kind, fault.sent))
+                    self.assertIn(f"{name}: ", fault.text)
+                    self.assertNotIn("secret", fault.text + fault.hint)
+                with environment(**{name: address, "NO_PROXY": "judge.example"}):
+                    self.assertIsNone(transport.route_to("https://judge.example/v1").proxy)
+
+    def test_the_forms_in_which_a_proxy_may_be_named(self) -> None:
+        for address, expected in (
+            ("proxy.example:3128", ("proxy.example", 3128, None)),
+            ("http://proxy.example", ("proxy.example", 80, None)),
+            ("HTTP://proxy.example:/", ("proxy.example", 80, None)),
+            ("http://user@proxy.example:8080/path", ("proxy.example", 8080, None)),
+            ("http://[::1]:8080", ("::1", 8080, None)),
+            ("user:a%2Fb@proxy.example:1", ("proxy.example", 1, "Basic dXNlcjphL2I=")),
+            ("http://user:a/b@proxy.example:1", ("proxy.example", 1, "Basic dXNlcjphL2I=")),
+        ):
+            with self.subTest(address), environment(HTTPS_PROXY=address):
+                self.assertEqual(expected, transport.route_to("https://judge.example/v1").proxy)
+
+    def test_an_interim_reply_of_the_proxy_is_no_refusal(self) -> None:
+        replies = [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 Connection established\r\n\r\n", b"rest"]
+        stream, route = iter(b"".join(replies)), transport.Route(True, "h", 443, "/", ("p", 80, None))
+        timed = mock.Mock(receive_one=lambda: bytes([next(stream)]))
+        transport.open_tunnel(timed, route)
+        self.assertEqual(b"rest", bytes(stream))
 
     def test_a_proxy_of_another_kind_is_refused_by_name(self) -> None:
         with environment(HTTPS_PROXY="socks5://127.0.0.1:1080"):
