@@ -56,7 +56,7 @@ def quirks_of(options: Any) -> dict[str, Any]:
         except evidence.EvidenceError as problem:
             raise evaluations.UsageError(str(problem)) from None
         if not isinstance(extra, dict):
-            raise evaluations.UsageError(f"--extra-body: expected a JSON object, got {options.extra_body[:60]!r}")
+            raise evaluations.UsageError(f"--extra-body: expected a JSON object, got {type(extra).__name__}")
         settings["extra_body"] = extra
     return settings
 

@@ -305,7 +305,8 @@ def check_arm(name: str, settings: Any, where: str) -> None:
         return
     for key in ("endpoint", "model"):
         if not isinstance(settings.get(key), str) or not settings[key]:
-            raise SettingError(f"{label}.{key}: expected a non-empty text, got {shortened(settings.get(key))}")
+            got = type(settings.get(key)).__name__ if settings.get(key) != "" else "an empty one"  # it may hold a key
+            raise SettingError(f"{label}.{key}: expected a non-empty text, got {got}")
     refuse_other(settings.get("output_mode", "tool"), OUTPUT_MODES, f"{label}.output_mode")
     for key in ("rpm", "tpm"):
         value = settings.get(key)

@@ -96,6 +96,11 @@ KEY_NAMES = frozenset(
 )
 HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,100}")
 HEADER_VALUE = re.compile(r"[\x20-\x7e\xa0-\xff]{0,2000}")  # no line break, nothing outside latin-1
+# Scheme, host, port and path of an address, between which a user's name and password may stand.
+ADDRESS = re.compile(
+    r"([A-Za-z][A-Za-z0-9+.-]{0,9}://)(?:[^/?#@\s]*@)?([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:[0-9]{1,5})?"
+    r"(?=[/?#]|$)(/[A-Za-z0-9._~/-]*)?"
+)
 ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,100}")
 
 # Made once: json.dumps makes a new encoder for each call that has options.
@@ -175,7 +180,7 @@ def type_problems(arm: Mapping[str, Any]) -> Iterable[str]:
             yield f"field {key!r} is missing"
     for key in ARM_TEXTS:
         if key in arm and (not isinstance(arm[key], str) or not arm[key].strip()):
-            yield f"field {key!r}: expected a non-empty text, got {arm[key]!r}"
+            yield f"field {key!r}: expected a non-empty text, got {kind_of(arm[key])}"
     for key in ARM_NUMBERS:
         value = arm.get(key)
         usable = isinstance(value, (int, float)) and not isinstance(value, bool) and 0 < value < math.inf
@@ -185,36 +190,53 @@ def type_problems(arm: Mapping[str, Any]) -> Iterable[str]:
             yield f"field {key!r}: expected a whole number from 1 to {MAX_CONCURRENCY}, got {value!r}"
     for key in ARM_OBJECTS:
         if key in arm and not isinstance(arm[key], dict):
-            yield f"field {key!r}: expected an object, got {arm[key]!r}"
+            yield f"field {key!r}: expected an object, got {kind_of(arm[key])}"  # a text there may hold a key
     if "strict" in arm and not isinstance(arm["strict"], bool):
         yield f"field 'strict': expected true or false, got {arm['strict']!r}"
 
 
+def kind_of(value: object) -> str:
+    """A value by its kind: what it says may be a secret in the wrong place."""
+    return "an empty text" if isinstance(value, str) and not value.strip() else type(value).__name__
+
+
 def endpoint_problems(arm: Mapping[str, Any]) -> Iterable[str]:
-    """What is wrong with the address."""
+    """What is wrong with the address; what of it may be a secret is never shown."""
     from urllib.parse import urlsplit
 
     base = arm["endpoint"]
+    where = f"endpoint {shown_address(base)}".rstrip()
     if not re.match(r"https?://", base, re.IGNORECASE):
-        yield f"endpoint {base!r}: the base URL must start with http:// or https://"
+        yield f"{where}: the base URL must start with http:// or https://"
         return
     try:
         parts = urlsplit(base)
         host, _port = parts.hostname, parts.port
-    except ValueError as error:
-        yield f"endpoint {base!r}: not an address ({error})"
+    except ValueError:
+        yield f"{where}: not an address: expected https://host/path, or https://host:port/path with a port up to 65535"
         return
-    if not host or not base.isascii() or re.search(r"[\s\x00-\x1f\x7f\\]", base):
-        yield f"endpoint {base!r}: expected a host and no blanks or non-ASCII characters"
-    elif parts.username is not None or parts.password is not None:
+    if parts.username is not None or parts.password is not None:
         yield "endpoint: a user name or password in the address is refused; name the key's variable in key_env"
     elif any(holds_key(name) for name in query_names(parts.query)):
         yield "endpoint: a key in the address would be stored with the run; name its variable in key_env"
+    elif not host or not base.isascii() or re.search(r"[\s\x00-\x1f\x7f\\]", base):
+        yield f"{where}: expected a host and no blanks or non-ASCII characters"
     elif parts.fragment:
-        yield f"endpoint {base!r}: an address with # is refused"
+        yield f"{where}: an address with # is refused"
     elif parts.scheme.lower() == "http" and not is_loopback(host):
         local = " (write 127.0.0.1 for this machine)" if host in ("0.0.0.0", "::") else ""
-        yield f"endpoint {base!r}: plain http is allowed to this machine only; use https{local}"
+        yield f"{where}: plain http is allowed to this machine only; use https{local}"
+
+
+def shown_address(base: str) -> str:
+    """An address as an error may show it, quoted: without user, query and whatever else may be a secret.
+
+    '' for what is not plainly an address with a host.
+    """
+    found = ADDRESS.match(base)
+    if found is None or "@" in base[found.end() :]:
+        return ""
+    return repr("".join(part for part in found.groups() if part))
 
 
 def query_names(query: str) -> list[str]:
@@ -276,7 +298,7 @@ def quirk_problems(arm: Mapping[str, Any]) -> Iterable[str]:
         if holds_key(key):
             yield f"field 'query': {key!r} would store a key with the run; name its variable in key_env"
         elif not isinstance(value, str):
-            yield f"field 'query': {key!r}: expected a text, got {value!r}"
+            yield f"field 'query': {key!r}: expected a text, got {kind_of(value)}"
 
 
 def header_problems(arm: Mapping[str, Any]) -> Iterable[str]:

@@ -188,8 +188,45 @@ class Arms(unittest.TestCase):
             arm(headers={"X-A": "sk-secret\n"}),
             arm(endpoint="https://u:sk-secret@h.example/v1"),
             arm(endpoint="https://h.example/v1?api_key=sk-secret"),
+            arm(endpoint=["https://u:sk-secret@h.example/v1"]),
+            arm(headers="Authorization: sk-secret"),
+            arm(extra_body="sk-secret"),
+            arm(query={"a": ["sk-secret"]}),
+            *(arm(endpoint=address) for address in self.ADDRESSES),
         ):
-            self.assertNotIn("sk-secret", " ".join(providers.arm_problems("x", settings)))
+            with self.subTest(settings):
+                found = " ".join(providers.arm_problems("x", settings))
+                self.assertNotEqual("", found)
+                self.assertNotIn("sk-secret", found)
+
+    ADDRESSES = (
+        "http://user:sk-secret@h.example:99999/v1",
+        "ftp://user:sk-secret@h.example/v1",
+        "https://user:sk-secret@h e/v1",
+        "https://h.example:sk-secret/v1",
+        "https://h.example/v1?x=sk-secret&a b",
+        "https://user:a/sk-secret@h e/v1",
+        "https://user:a?sk-secret@h.example/v1",
+        "https://user:sk-secret@[::1",
+        "https:// user:sk-secret@h.example",
+        "http://h.example/v1?x=sk-secret",
+        "http://h.example/v1#sk-secret",
+        "http:/user:sk-secret@h.example/v1",
+        "user:sk-secret@h.example/v1",
+        "sk-secret",
+        "https://h.ex\u00e4mple/v1?x=sk-secret",
+    )
+
+    def test_of_an_address_that_is_refused_the_harmless_part_is_shown(self) -> None:
+        for endpoint, shown in (
+            ("http://user:sk-secret@h.example:8000/v1?a=b", ""),
+            ("ftp://user:pw@h.example/v1", "endpoint 'ftp://h.example/v1': "),
+            ("http://h.example:80/v1?x=y", "endpoint 'http://h.example:80/v1': "),
+            ("https://h.example:99999", "endpoint 'https://h.example:99999': "),
+            ("h.example/v1", "endpoint: "),
+        ):
+            with self.subTest(endpoint):
+                self.assertIn(shown, providers.arm_problems("x", arm(endpoint=endpoint))[0])
 
 
 class ChatBodies(unittest.TestCase):
