@@ -40,7 +40,7 @@ def answer(options: Any) -> int:
         **{key: getattr(options, key) for key in ("max_tokens", "temperature", "seed")},
     }
     inputs = {"tasks": evidence.sha256(results.read_bytes(options.tasks))}
-    job = judging.Job(options.out, grading.Answer(sys.modules["recipe"]), work, config, inputs)
+    job = judging.Job(options.out, grading.Answer(sys.modules["recipe"]), work, config, inputs, (options.tasks,))
     arms = judging.judges_of([options.model], options)
     code, done = judging.ask(job, arms, options, VOICE)
     if code:

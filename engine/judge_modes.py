@@ -96,7 +96,8 @@ def grade(options: Any) -> int:
     reading = sys.modules["recipe"]
     work = grade_work(data["results"])
     inputs = {"results": digest(options.results)}
-    job = judging.Job(options.out, grading.Grade(reading), work, request_config(options), inputs)
+    files = (options.results,)
+    job = judging.Job(options.out, grading.Grade(reading), work, request_config(options), inputs, files)
     results.check_labbook(options.labbook, options.results, job.out, job.folder)
     arms = judging.judges_of(options.judge_model, options)
     code, done = judging.ask(job, arms, options, VOICE)
@@ -265,7 +266,8 @@ def compare(options: Any) -> int:
     bare = sum(not pair["prompt"] for pair in work)
     VOICE.warn([f"{bare} of {len(work)} pairs have no prompt: there the judge sees the answers alone"] if bare else [])
     inputs = {f"results-{place}": digest(path) for place, path in enumerate(paths)}
-    job = judging.Job(options.out, grading.Compare(sys.modules["recipe"]), work, request_config(options), inputs)
+    reading, config = grading.Compare(sys.modules["recipe"]), request_config(options)
+    job = judging.Job(options.out, reading, work, config, inputs, tuple(paths))
     results.check_labbook(options.labbook, *paths, job.out, job.folder)
     arms = judging.judges_of(options.judge_model, options)
     code, done = judging.ask(job, arms, options, VOICE)

@@ -25,6 +25,7 @@ import ending
 import evaluation as evaluations
 import evidence
 import generate
+import keys
 import messages
 import providers
 import results
@@ -36,6 +37,7 @@ WORK_FORMAT = "judge-work-v1"
 OVERWRITE_HINT = "choose another --out, or put the earlier work aside with --overwrite"
 DEFAULT_BASE_URL = "http://127.0.0.1:8080/v1"
 CONTROL_PREFIX = "control-"
+KEY_FLAGS = ("api_key", "key_env")  # what says where the key is
 ALLOWED = client.RECIPE_KEYS | client.SAMPLING_KEYS
 OFFLINE = ("socket.", "subprocess.", "os.system", "os.exec", "os.fork", "os.posix_spawn", "os.spawn", "os.startfile")
 HANDLED = (evidence.EvidenceError, evaluations.SettingError, generate.JournalError, generate.NotComplete)
@@ -79,13 +81,17 @@ class Work(list[dict[str, Any]]):
 
 @dataclass(frozen=True)
 class Job:
-    """What a command asks: `recipe` is one of grading's classes, `inputs` the sha256 of every file it read."""
+    """What a command asks: `recipe` is one of grading's classes, `inputs` the sha256 of every file it read.
+
+    files: their names.
+    """
 
     out: str
     recipe: Any
     items: Work
     config: dict[str, Any]
     inputs: dict[str, str]
+    files: tuple[str, ...] = ()
 
     @property
     def folder(self) -> str:
@@ -175,6 +181,7 @@ def callers_of(
         voice.warn(["--api-key: other users of this machine can read it in the process list; --key-env VAR is safe"])
     found = {arm.name: options.api_key or calling.key_of(arm, os.environ) for arm in arms if not arm.control}
     calling.refuse_keys_in_settings(arms, found)
+    refuse_keys_in(job, options, found)
     callers = {}
     for arm in arms:
         if arm.control:
@@ -182,6 +189,29 @@ def callers_of(
         else:
             callers[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], ALLOWED)
     return callers
+
+
+def refuse_keys_in(job: Job, options: Any, found: dict[str, str | None]) -> None:
+    """Refuse flags and files that hold a key in use: they would be sent, and stored with the result.
+
+    Raises: SettingError naming the flag, or the file and its line, never showing the key.
+    """
+    for judge, key in found.items():
+        scrub = keys.Scrubber(key)
+        if not scrub.secret:
+            continue
+        for name, value in vars(options).items():
+            given = list(value) if isinstance(value, (list, tuple)) else [value]
+            if name not in KEY_FLAGS and scrub.holds(given):
+                flag = "--" + name.replace("_", "-")
+                raise evaluations.SettingError(f"{flag}: holds the API key of {judge}; take it out first")
+        for path in job.files:
+            line = scrub.line_in(results.read_bytes(path))
+            if line is not None:
+                raise evaluations.SettingError(f"{path}:{line}: holds the API key of {judge}; take it out first")
+        if scrub.holds(list(job.items)):  # a spelling that only the parsed texts have
+            where = " or ".join(job.files)
+            raise evaluations.SettingError(f"{where}: holds the API key of {judge}; take it out first")
 
 
 # === What is on disk ===

@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import callers
 import calling
 import client
 import evaluation as evaluations
@@ -277,6 +278,7 @@ def main_probe(evaluation: evaluations.Evaluation, options: Any) -> int:
     data, code = {}, 0
     for arm in arms:
         key = key_of(arm)
+        callers.refuse_keys_in(evaluation.inputs, {arm.name: key})
         calling.refuse_keys_in_settings([arm], {arm.name: key})
         call = caller(key, arm.name, options.timeout)
         found = findings_of(Prober(call, evaluation.recipe, evaluation.config, arm.settings), evaluation.config)

@@ -368,6 +368,43 @@ class Grading(JudgeCase):
         self.assertNotIn(KEY, done.stderr)
         self.assertEqual(["r.json"], os.listdir(self.folder))
 
+    def test_a_key_in_a_flag_or_a_text_is_refused_before_anything_is_written(self) -> None:
+        other, held = results_of(2, answer="other"), results_of(2)
+        held["results"][1]["answer"] = f"{KEY} is it"
+        self.write("a.json", results_of(2))
+        self.write("b.json", other)
+        self.write("held.json", held)
+        self.write("t.json", {"tasks": [{"id": "t", "prompt": "p"}]})
+        self.write("held-t.json", {"tasks": [{"id": "t", "prompt": "p", "note": KEY}]})
+        text = (self.folder / "held.json").read_text(encoding="utf-8").replace(KEY, KEY.replace("-", "\\u002d"))
+        (self.folder / "spelled.json").write_text(text, encoding="utf-8")
+        before = sorted(os.listdir(self.folder))
+        grade, answer = ("grade", "--judge-model", "m"), ("answer", "--model", "m")
+        compare = ("compare", "--judge-model", "m", "--results-a", "a.json")
+        cases = [
+            ("held.json:1", (*grade, "--results", "held.json")),
+            ("spelled.json:1", (*grade, "--results", "spelled.json")),
+            ("held.json:1", (*compare, "--results-b", "held.json")),
+            ("held.json:1", (*compare, "--results-b", "b.json", "--also", "held.json")),
+            ("held-t.json:1", (*answer, "--tasks", "held-t.json")),
+            ("--out", (*answer, "--tasks", "t.json", "--out", f"{KEY}.json")),
+            ("--reasoning-effort", (*grade, "--results", "a.json", "--reasoning-effort", KEY)),
+            *(
+                (flag, (*answer, "--tasks", "t.json", flag, f"x {KEY}"))
+                for flag in ("--system", "--settings", "--quant")
+            ),
+        ]
+        with FaultServer(grader(lambda seen: 3)) as server, mock.patch.dict(os.environ, {"JUDGE_KEY": KEY}):
+            for where, words in cases:
+                out = () if "--out" in words else ("--out", "o.json")
+                for given in (("--key-env", "JUDGE_KEY"), ("--api-key", KEY)):
+                    with self.subTest(where, given=given[0]):
+                        done = self.judge(*words, *out, "--base-url", server.base, "--quiet", *given, code=3)
+                        self.assertIn(f"{where}: holds the API key of m", done.stderr)
+                        self.assertNotIn(KEY, done.stdout + done.stderr)
+            self.assertEqual(0, server.count)
+        self.assertEqual(before, sorted(os.listdir(self.folder)))
+
     def test_a_missing_key_stops_before_anything_is_written(self) -> None:
         self.write("r.json", results_of(2))
         with FaultServer(grader(lambda seen: 3)) as server:
