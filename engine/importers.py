@@ -196,7 +196,7 @@ def inspect_log(path: str) -> tuple[dict[str, Any], list[Any]]:
             head = evidence.parse_json(zip_entry(log, "header.json"), f"{path}: header.json")
             names = sorted(name for name in log.namelist() if name.startswith("samples/"))
             samples = [evidence.parse_json(zip_entry(log, name), f"{path}: {name}") for name in names]
-    except (zipfile.BadZipFile, zstd.BadData, NotImplementedError, KeyError, OSError) as error:
+    except (zipfile.BadZipFile, zlib.error, zstd.BadData, EOFError, RuntimeError, KeyError, OSError) as error:
         raise results.FileProblem(f"{path}: not a log of inspect-ai, or damaged: {error}", CONVERT_HINT) from None
     return need_object(head, f"{path}: header.json"), samples
 

@@ -177,6 +177,19 @@ class OddLogs(ImportCase):
         _, said = self.run_import(self.eval_file(98), "inspect", code=3)
         self.assertIn("inspect log convert", said)
 
+    def test_an_eval_file_that_cannot_be_unpacked_is_refused(self) -> None:
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("header.json", json.dumps({"eval": {"model": "m" * 5000}}))
+        data = packed.getvalue()
+        at, listed = 30 + len("header.json"), data.find(b"PK\x01\x02")
+        broken = data[:at] + b"\xff" * 4 + data[at + 4 :]
+        locked = data[:6] + b"\x01" + data[7 : listed + 8] + b"\x01" + data[listed + 9 :]
+        for name, content in (("broken", broken), ("locked", locked)):
+            with self.subTest(name):
+                _, said = self.run_import(self.write("log.eval", content), "inspect", code=3)
+                self.assertIn("damaged", said)
+
     def test_a_damaged_eval_file_is_refused(self) -> None:
         data = bytearray((LOGS / "inspect.eval").read_bytes())
         with zipfile.ZipFile(LOGS / "inspect.eval") as log:
