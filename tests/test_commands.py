@@ -79,6 +79,11 @@ class Folders(unittest.TestCase):
             self.assertIsNone(commands.slug_in(str(path)))
         self.assertIsNone(commands.slug_in("nowhere"))
 
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "needs named pipes")
+    def test_a_pipe_has_no_slug_and_is_not_waited_for(self) -> None:
+        os.mkfifo("eval.json")
+        self.assertIsNone(commands.slug_in("eval.json"))
+
 
 class Pasted(unittest.TestCase):
     """Hints of an evaluation of one's own, printed by the scripts and pasted into a shell as they are."""

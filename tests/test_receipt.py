@@ -11,6 +11,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import receipt_folders as small
 from rooms import room
@@ -51,6 +52,13 @@ class Conditions(RunCase):
         text = self.refused(self.run_of("run", split="dev", limit=1, repeats=3))
         for part in ("split: expected test", "--limit", "repeats: expected 2", "3 conditions are not met"):
             self.assertIn(part, text)
+
+    def test_a_target_that_cannot_be_made_is_named_as_it_was_given(self) -> None:
+        target = os.path.join(self.top, "receipt")
+        refusal = PermissionError(13, "Permission denied", f"{target}.tmp.{os.getpid()}")
+        with mock.patch("os.makedirs", side_effect=refusal), self.assertRaises(PermissionError) as caught:
+            receipts.staging(target)
+        self.assertEqual(target, caught.exception.filename)
 
     def test_refuse_a_shard_and_name_merge(self) -> None:
         self.assertIn("--merge", self.refused(self.run_of("run", shard="1/2")))

@@ -13,6 +13,7 @@ import tempfile
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import runner
 from fault_server import FaultServer
@@ -166,6 +167,24 @@ class Pins(InFolder):
         self.assertEqual(3, refused.returncode)
         self.assertIn("is incomplete", refused.stderr)
         self.assertEqual(0, runner.cli(evaluation, "--freeze", "--force", cwd=self.work).returncode)
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "needs named pipes")
+    def test_a_pipe_in_place_of_a_manifest_is_no_incomplete_run(self) -> None:
+        folder = self.work / "runs" / "small" / "x"
+        folder.mkdir(parents=True)
+        os.mkfifo(folder / "manifest.json")
+        self.assertEqual([], room("run_eval").incomplete_runs(str(self.work / "runs"), "small"))
+
+    def test_a_freeze_that_cannot_write_names_eval_json(self) -> None:
+        evaluation, run_eval = runner.make_evaluation(self.work / "e", [runner.item(1)]), room("run_eval")
+        (evaluation / "check.py").write_bytes((ROOT / "check.py").read_bytes() + b"\n")
+        config = json.loads((evaluation / "eval.json").read_text(encoding="utf-8"))
+        config["files"]["check"] = "check.py"
+        (evaluation / "eval.json").write_text(json.dumps(config, indent=2), encoding="utf-8")
+        refusal = mock.patch("os.replace", side_effect=PermissionError(13, "Permission denied", "eval.json.tmp.7"))
+        with refusal, self.assertRaises(run_eval.PinError) as caught:
+            run_eval.freeze_config(str(evaluation))
+        self.assertEqual(f"{evaluation / 'eval.json'}: cannot be written: Permission denied", str(caught.exception))
 
     def test_an_evaluation_cannot_name_files_outside_the_toolkit(self) -> None:
         evaluation = runner.make_evaluation(self.work / "e", [runner.item(1)])
@@ -413,6 +432,12 @@ class Prune(InFolder):
         receipted = prune.receipted_hashes(str(self.work / "receipts"))
         removable, _ = prune.choose(str(self.top), "small", 0, receipted)
         self.assertNotIn(str(self.runs[0]), removable)
+
+    @unittest.skipUnless(hasattr(os, "mkfifo"), "needs named pipes")
+    def test_a_pipe_among_the_receipts_is_refused_and_not_waited_for(self) -> None:
+        os.mkfifo(self.work / "receipt.json")
+        with self.assertRaisesRegex(OSError, "expected a regular file"):
+            room("prune").receipted_hashes(str(self.work))
 
 
 class Start(unittest.TestCase):
