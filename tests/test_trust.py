@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 import unittest
 from pathlib import Path
@@ -20,18 +21,27 @@ FAR = "https://judge.example/v1"
 class Resumed(unittest.TestCase):
     """A run of one's own judge that stopped after two replies, its manifest changed before it goes on."""
 
-    def setUp(self) -> None:
+    top: Path
+    server: fault_server.FaultServer
+    evaluation: Path
+    good: Path
+
+    @classmethod
+    def setUpClass(cls) -> None:
         temporary = tempfile.TemporaryDirectory()
-        self.addCleanup(temporary.cleanup)
-        self.top = Path(temporary.name)
-        self.server = fault_server.FaultServer()
-        self.server.__enter__()
-        self.addCleanup(self.server.__exit__, None, None, None)
-        self.evaluation = runner.make_evaluation(self.top / "e", [runner.item(number) for number in range(3)])
-        words = runner.judge_at(self.server.base, max_requests=2)
-        made = runner.cli(self.evaluation, "--generate", *words, cwd=self.top)
-        self.assertEqual((3, 2), (made.returncode, self.server.count))
-        self.run_made = runner.run_folder(self.top)
+        cls.addClassCleanup(temporary.cleanup)
+        cls.top = Path(temporary.name)
+        cls.server = fault_server.FaultServer()
+        cls.server.__enter__()
+        cls.addClassCleanup(cls.server.__exit__, None, None, None)
+        cls.evaluation = runner.make_evaluation(cls.top / "e", [runner.item(number) for number in range(3)])
+        made = runner.cli(cls.evaluation, "--generate", *runner.judge_at(cls.server.base, max_requests=2), cwd=cls.top)
+        assert (made.returncode, cls.server.count) == (3, 2), made.stderr
+        cls.good = runner.run_folder(cls.top)
+
+    def setUp(self) -> None:
+        self.run_made = Path(tempfile.mkdtemp(dir=self.top)) / "run"
+        shutil.copytree(self.good, self.run_made)
 
     def change(self, **fields: Any) -> None:
         text = json.dumps({**runner.manifest_of(self.run_made), **fields})
