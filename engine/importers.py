@@ -47,7 +47,8 @@ REFERENCE_ASSERTS = (
     "similar",
     "starts-with",
 )
-ZSTANDARD = 93  # compression method of a zip entry
+STORED, DEFLATED, ZSTANDARD = 0, 8, 93  # compression methods of a zip entry
+ENCRYPTED = 1  # the bit of an entry's flags that says so
 CONVERT_HINT = "inspect writes it as JSON with: inspect log convert FILE --to json --output-dir DIR"
 MAX_NAMED = 10
 
@@ -155,7 +156,7 @@ def json_rows(path: str) -> list[dict[str, Any]]:
         found = []
     for number, line in enumerate(data.split(b"\n"), 1):
         if line.strip(b" \t\r\n\xef\xbb\xbf"):
-            found.append(need_object(evidence.parse_json(line, f"{path}:{number}"), f"{path}:{number}"))
+            found.append(need_object(results.parsed(line, f"{path}:{number}"), f"{path}:{number}"))
     if not found:
         raise results.FileProblem(f"{path}: is empty")
     return found
@@ -191,22 +192,42 @@ def inspect_log(path: str) -> tuple[dict[str, Any], list[Any]]:
         return whole, need_list(whole.get("samples"), f"{path}: samples")
     try:
         with zipfile.ZipFile(path) as log:
-            if sum(entry.file_size for entry in log.infolist()) > results.MAX_BYTES:
+            if sum(max(entry.file_size, entry.compress_size) for entry in log.infolist()) > results.MAX_BYTES:
                 raise results.FileProblem(f"{path}: is larger than {results.MAX_BYTES} bytes unpacked")
-            head = evidence.parse_json(zip_entry(log, "header.json"), f"{path}: header.json")
+            head = zip_value(log, "header.json", path)
             names = sorted(name for name in log.namelist() if name.startswith("samples/"))
-            samples = [evidence.parse_json(zip_entry(log, name), f"{path}: {name}") for name in names]
-    except (zipfile.BadZipFile, zlib.error, zstd.BadData, EOFError, RuntimeError, KeyError, OSError) as error:
+            samples = [zip_value(log, name, path) for name in names]
+    except (zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError, OSError) as error:
         raise results.FileProblem(f"{path}: not a log of inspect-ai, or damaged: {error}", CONVERT_HINT) from None
     return need_object(head, f"{path}: header.json"), samples
 
 
-def zip_entry(log: Any, name: str) -> bytes:
+def zip_value(log: Any, name: str, path: str) -> Any:
+    """The JSON value of one file of an archive. Raises: FileProblem naming both, what opening an archive raises."""
+    import zipfile
+
+    where = f"{path}: {name}"
+    try:
+        entry = log.getinfo(name)
+    except KeyError:
+        raise results.FileProblem(f"{where}: is missing: not a log of inspect-ai", CONVERT_HINT) from None
+    if entry.flag_bits & ENCRYPTED:
+        raise results.FileProblem(f"{where}: is encrypted", "decrypt the log first")
+    if entry.compress_type not in (STORED, DEFLATED, ZSTANDARD):
+        text = f"{where}: expected an entry that is stored, deflated or packed with Zstandard"
+        raise results.FileProblem(f"{text}, got compression method {entry.compress_type}", CONVERT_HINT)
+    try:
+        data = zip_entry(log, entry)
+    except (zipfile.BadZipFile, zstd.BadData, zlib.error, EOFError) as error:
+        raise results.FileProblem(f"{where}: damaged: {error or 'ends too early'}", CONVERT_HINT) from None
+    return results.parsed(data, where)
+
+
+def zip_entry(log: Any, entry: Any) -> bytes:
     """The content of one file of an archive, also of one packed with Zstandard, which zipfile reads from 3.14 on.
 
-    Raises: what zipfile raises, BadData.
+    Raises: what zipfile and zlib raise, BadData.
     """
-    entry = log.getinfo(name)
     if entry.compress_type != ZSTANDARD:
         return bytes(log.read(entry))
     log.fp.seek(entry.header_offset)
@@ -214,7 +235,7 @@ def zip_entry(log: Any, name: str) -> bytes:
     log.fp.seek(int.from_bytes(head[26:28], "little") + int.from_bytes(head[28:30], "little"), os.SEEK_CUR)
     data = zstd.unpacked(log.fp.read(entry.compress_size), entry.file_size)
     if zlib.crc32(data) != entry.CRC:
-        raise zstd.BadData(f"{name}: checksum expected {entry.CRC:08x}, got {zlib.crc32(data):08x}")
+        raise zstd.BadData(f"checksum expected {entry.CRC:08x}, got {zlib.crc32(data):08x}")
     return data
 
 
@@ -247,7 +268,7 @@ def inspect_sample(sample: dict[str, Any], found: Imported) -> None:
 
 def inspect_answer(output: Any) -> str | None:
     """The text of a model's output; None when there is none."""
-    if not isinstance(output, dict) or not output.get("choices"):
+    if not isinstance(output, dict) or not as_list(output.get("choices")):
         return None
     if isinstance(output.get("completion"), str):
         return str(output["completion"])
@@ -283,10 +304,10 @@ def read_promptfoo(path: str, options: Any) -> Imported:
     version, rows = promptfoo_rows(path)
     names = list(dict.fromkeys(promptfoo_provider(row) for row in rows))
     name = chosen(names, options.model, path)
-    mine = [row for row in rows if promptfoo_provider(row) == name]
-    prompts = list(dict.fromkeys(str(row.get("promptId") or as_object(row.get("prompt")).get("label")) for row in mine))
     found = Imported(model=name, engine="promptfoo", engine_version=version)
-    for row in sorted(mine, key=lambda row: (row.get("testIdx") or 0, row.get("promptIdx") or 0)):
+    mine = promptfoo_own(rows, name, found)
+    prompts = list(dict.fromkeys(str(row.get("promptId") or as_object(row.get("prompt")).get("label")) for row in mine))
+    for row in sorted(mine, key=promptfoo_place):
         number = prompts.index(str(row.get("promptId") or as_object(row.get("prompt")).get("label"))) + 1
         promptfoo_row(row, f"-prompt-{number}" if len(prompts) > 1 else "", found)
     if len(names) > 1:
@@ -294,11 +315,32 @@ def read_promptfoo(path: str, options: Any) -> Imported:
     return found
 
 
+def promptfoo_own(rows: list[dict[str, Any]], name: str, found: Imported) -> list[dict[str, Any]]:
+    """The results of one provider; one whose test has no number, which names the answer, is left out and said."""
+    own = []
+    for place, row in enumerate(rows, 1):
+        test = row.get("testIdx")
+        if promptfoo_provider(row) != name:
+            continue
+        if test is None or type(test) is int:
+            own.append(row)
+        else:
+            got = json.dumps(test)[:60]
+            found.left_out.append(f"result {place}: field 'testIdx': expected a whole number, got {got}")
+    return own
+
+
+def promptfoo_place(row: dict[str, Any]) -> tuple[int, int]:
+    """Where a result stands: its test, then its prompt where that is a number."""
+    prompt = row.get("promptIdx")
+    return row.get("testIdx") or 0, prompt if type(prompt) is int else 0
+
+
 def promptfoo_rows(path: str) -> tuple[str, list[dict[str, Any]]]:
     """(version, rows) of an output file. Raises: FileProblem."""
     data = results.read_bytes(path)
     try:
-        whole = evidence.parse_json(data, path)
+        whole = results.parsed(data, path)
     except evidence.EvidenceError:
         return "", json_rows(path)
     if isinstance(whole, dict) and "results" not in whole:
@@ -396,21 +438,31 @@ def deepeval_case(case: dict[str, Any], place: int, found: Imported) -> None:
 
 def read_lm_eval(path: str, options: Any) -> Imported:
     """A samples_*.jsonl of lm-eval (written with --log_samples), or the folder that holds several."""
-    files = [path]
-    if os.path.isdir(path):
-        names = sorted(name for name in os.listdir(path) if re.fullmatch(r"samples_.*\.jsonl", name))
-        files = [os.path.join(path, name) for name in names]
-        if not files:
-            raise results.FileProblem(f"{path}: holds no samples_*.jsonl", "run lm_eval with --log_samples")
+    files = lm_eval_files(path)
+    if not files:
+        raise results.FileProblem(f"{path}: holds no samples_*.jsonl", "run lm_eval with --log_samples")
     found = Imported(engine="lm-eval")
     for file in files:
-        task, stamp = lm_eval_name(file)
-        lm_eval_head(file, stamp, found)
+        task, _ = lm_eval_name(file)
+        lm_eval_head(lm_eval_beside(file), found)
         found.task_set = found.task_set or task
         seen: set[str] = set()
         for row in json_rows(file):
             lm_eval_row(row, task, f"{task}/" if len(files) > 1 else "", seen, found)
     return found
+
+
+def lm_eval_files(path: str) -> list[str]:
+    """The samples files of a folder; any other path is its own samples file."""
+    if not os.path.isdir(path):
+        return [path]
+    names = sorted(name for name in os.listdir(path) if re.fullmatch(r"samples_.*\.jsonl", name))
+    return [os.path.join(path, name) for name in names]
+
+
+def lm_eval_beside(path: str) -> str:
+    """The results file that belongs to a samples file."""
+    return os.path.join(os.path.dirname(path), f"results_{lm_eval_name(path)[1]}.json")
 
 
 def lm_eval_name(path: str) -> tuple[str, str]:
@@ -419,9 +471,8 @@ def lm_eval_name(path: str) -> tuple[str, str]:
     return (match.group(1), match.group(2)) if match else (os.path.basename(path).split(".")[0], "")
 
 
-def lm_eval_head(path: str, stamp: str, found: Imported) -> None:
+def lm_eval_head(beside: str, found: Imported) -> None:
     """Model and version from the results file beside the samples, where it is."""
-    beside = os.path.join(os.path.dirname(path), f"results_{stamp}.json")
     if not os.path.exists(beside):
         return
     head = need_object(results.read_value(beside), beside)
@@ -452,7 +503,7 @@ def lm_eval_row(row: dict[str, Any], task: str, prefix: str, seen: set[str], fou
         found.left_out.append(f"{name}: a likelihood task, no answer text")
         return
     metric = next(iter(as_list(row.get("metrics"))), None)
-    value = row.get(metric) if metric else None
+    value = row.get(metric) if isinstance(metric, str) else None
     for number, text in enumerate(texts, 1):
         whole = {
             "id": name + (f"#{number}" if number > 1 else ""),
@@ -480,7 +531,7 @@ def read_openai_evals(path: str, options: Any) -> Imported:
     """A record file of openai/evals: sampling events, with the match events of the same sample."""
     rows = json_rows(path)
     spec: dict[str, Any] = next((row["spec"] for row in rows if isinstance(row.get("spec"), dict)), {})
-    matches = {row.get("sample_id"): as_object(row.get("data")) for row in rows if row.get("type") == "match"}
+    matches = {str(row.get("sample_id")): as_object(row.get("data")) for row in rows if row.get("type") == "match"}
     found = Imported(
         model=plain_text(next(iter(as_list(spec.get("completion_fns"))), "")),
         task_set=str(spec.get("eval_name") or ""),
@@ -496,7 +547,7 @@ def read_openai_evals(path: str, options: Any) -> Imported:
     return found
 
 
-def openai_sampling(row: dict[str, Any], matches: dict[Any, Any], counts: dict[str, int], found: Imported) -> None:
+def openai_sampling(row: dict[str, Any], matches: dict[str, Any], counts: dict[str, int], found: Imported) -> None:
     """One sampling event; further ones of the same sample are answers of their own (id#2, …)."""
     sample, data = str(row.get("sample_id")), as_object(row.get("data"))
     counts[sample] = counts.get(sample, 0) + 1
@@ -506,7 +557,7 @@ def openai_sampling(row: dict[str, Any], matches: dict[Any, Any], counts: dict[s
     if answer is None:
         found.left_out.append(f"{name}: nothing was sampled")
         return
-    match = matches.get(row.get("sample_id"), {})
+    match = matches.get(sample, {})
     prompt = data.get("prompt")
     whole = {
         "id": name,
@@ -624,7 +675,7 @@ def main_import(options: Any) -> int:
 
 
 def import_log(options: Any) -> int:
-    refuse_existing(options)
+    refuse_existing(options, files_read(options))
     found = READERS[options.source](options.file, options)
     for name in found.left_out[:MAX_NAMED]:
         messages.say(f"judge: left out: {name}")
@@ -637,13 +688,27 @@ def import_log(options: Any) -> int:
     results.refuse(problems, "every answer needs an id of its own")
     evidence.write_atomic(options.out, results.published(whole))
     say_unmapped(found, whole)
-    print(f"{len(found.rows)} answers of {whole['run']['model']}, {len(found.left_out)} left out")
+    messages.show(f"{len(found.rows)} answers of {whole['run']['model']}, {len(found.left_out)} left out\n")
     print(f"\nwritten: {options.out}")
     return 0
 
 
-def refuse_existing(options: Any) -> None:
-    if os.path.exists(options.out) and not options.overwrite:
+def files_read(options: Any) -> list[str]:
+    """The files a log is read from; a folder that is none, or not there, stands for itself."""
+    if options.source != "lm-eval":
+        return [options.file]
+    files = lm_eval_files(options.file) or [options.file]
+    return [*files, *(lm_eval_beside(path) for path in files)]
+
+
+def refuse_existing(options: Any, read: Sequence[str]) -> None:
+    """Keep what stands in the place of --out, and what is read even with --overwrite. Raises: FileProblem."""
+    if not os.path.exists(options.out):
+        return
+    own = next((path for path in read if os.path.exists(path) and os.path.samefile(path, options.out)), None)
+    if own is not None:
+        raise results.FileProblem(f"{options.out}: --out: expected another file than {own}, which is read")
+    if not options.overwrite:
         raise results.FileProblem(f"{options.out}: exists", "choose another --out, or replace it with --overwrite")
 
 
@@ -685,7 +750,7 @@ def say_unmapped(found: Imported, whole: dict[str, Any]) -> None:
 
 
 def export_file(options: Any) -> int:
-    refuse_existing(options)
+    refuse_existing(options, [options.file])
     rows = exported_rows(options.file)
     if options.export == "jsonl":
         evidence.write_atomic(options.out, [evidence.row_bytes(row) for row in rows])

@@ -31,6 +31,7 @@ COMPARE = ("id", "answer")
 SCORES = (1, 2, 3, 4, 5)
 DECISIONS = ("A", "B", "equal", "invalid")
 MAX_BYTES = 1 << 30  # unpacked size of one file; a results file of a million answers is below that
+MAX_DEPTH = 200  # brackets in brackets; what is read here is written again, one call of Python's in another
 GZIP_MAGIC = b"\x1f\x8b"
 IMPORTED = {"csv": "csv", "tsv": "csv", "jsonl": "jsonl", "ndjson": "jsonl", "eval": "inspect"}  # ending -> --from
 CHECK_KINDS = ("exact", "contains", "regex", "number", "json")
@@ -84,11 +85,28 @@ def read_value(path: str, data: bytes | None = None) -> Any:
     if data.startswith((b"\xff\xfe", b"\xfe\xff")) or data[1:2] == b"\0" or data[:1] == b"\0":
         raise FileProblem(f"{path}: expected UTF-8, got UTF-16 or UTF-32", "save the file as UTF-8")
     try:
-        return evidence.parse_json(data, path)
+        return parsed(data, path)
     except evidence.EvidenceError as error:
         lines = [line for line in data.split(b"\n") if line.strip()]
         many = len(lines) > 1 and lines[0].strip().endswith(b"}")
         raise FileProblem(str(error), import_hint(path, "jsonl" if many else None)) from None
+
+
+def parsed(data: bytes, where: str) -> Any:
+    """The value of strict JSON text that is nested no deeper than MAX_DEPTH. Raises: EvidenceError naming `where`."""
+    value = evidence.parse_json(data, where)
+    if data.count(b"[") + data.count(b"{") > MAX_DEPTH and is_deep(value):
+        raise FileProblem(f"{where}: JSON is nested more than {MAX_DEPTH} deep")
+    return value
+
+
+def is_deep(value: Any) -> bool:
+    """Whether lists and objects stand in each other more than MAX_DEPTH deep; counted level by level."""
+    level, depth = [value], 0
+    while level and depth <= MAX_DEPTH:
+        inside = [part.values() if isinstance(part, dict) else part for part in level if isinstance(part, (dict, list))]
+        level, depth = [one for part in inside for one in part if isinstance(one, (dict, list))], depth + 1
+    return bool(level)
 
 
 def import_hint(path: str, form: str | None = None) -> str | None:

@@ -197,6 +197,68 @@ class OddLogs(ImportCase):
         _, said = self.run_import(self.write("log.eval", bytes(data)), "inspect", code=3)
         self.assertIn("damaged", said)
 
+    def test_an_entry_that_cannot_be_unpacked_is_named_with_the_reason(self) -> None:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as file:
+            file.writestr("header.json", '{"eval": {}}')
+            file.writestr("samples/a_epoch_1.json", json.dumps({"id": "a", "words": [f"{n:x}" for n in range(999)]}))
+        whole = made.getvalue()
+        listed = whole.find(b"PK\x01\x02", whole.find(b"PK\x01\x02") + 1)
+        with zipfile.ZipFile(made) as log:
+            start = log.getinfo("samples/a_epoch_1.json").header_offset
+        cases = [
+            ("damaged: Error -3", [(start + 70, 0xFF), (start + 71, 0xFF)]),
+            ("is encrypted", [(start + 6, 1), (listed + 8, 1)]),
+            ("got compression method 14", [(start + 8, 14), (listed + 10, 14)]),
+            ("got compression method 12", [(start + 8, 12), (listed + 10, 12)]),
+        ]
+        for expected, changes in cases:
+            with self.subTest(expected):
+                data = bytearray(whole)
+                for at, byte in changes:
+                    data[at] = byte
+                _, said = self.run_import(self.write("log.eval", bytes(data)), "inspect", code=3)
+                self.assertIn("log.eval: samples/a_epoch_1.json: ", said)
+                self.assertIn(expected, said)
+
+    def test_an_archive_without_a_header_is_no_log(self) -> None:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w") as file:
+            file.writestr("other.json", "{}")
+        _, said = self.run_import(self.write("log.eval", made.getvalue()), "inspect", code=3)
+        self.assertIn("log.eval: header.json: is missing", said)
+
+    def test_a_result_whose_test_has_no_number_is_left_out_and_said(self) -> None:
+        good = {"provider": "m", "prompt": {"raw": "p"}, "response": {"output": "a"}, "testIdx": 0}
+        rows = [good, {**good, "testIdx": "x"}, {**good, "testIdx": [1]}, {**good, "testIdx": 1, "promptIdx": {}}]
+        path = self.write("p.json", json.dumps({"results": {"results": rows}}))
+        whole, said = self.run_import(path, "promptfoo")
+        self.assertEqual(["test-1", "test-2"], [*self.answers(whole)])
+        self.assertIn("""left out: result 2: field 'testIdx': expected a whole number, got "x"\n""", said)
+        self.assertIn("left out: result 3: field 'testIdx': expected a whole number, got [1]\n", said)
+
+    def test_odd_fields_that_name_something_cost_no_answer(self) -> None:
+        metric = {"doc_id": 1, "resps": [["a"]], "metrics": [{"a": 1}], "arguments": {}}
+        whole, _ = self.run_import(self.write("samples_y.jsonl", json.dumps(metric)), "lm-eval")
+        self.assertEqual({"1": ("", "a", None)}, self.answers(whole))
+        lines = [
+            {"type": "match", "sample_id": [1], "data": {"correct": True}},
+            {"type": "sampling", "sample_id": [1], "data": {"sampled": ["x"], "prompt": "p"}},
+        ]
+        text = "".join(json.dumps(line) + "\n" for line in lines)
+        whole, _ = self.run_import(self.write("o.jsonl", text), "openai-evals")
+        self.assertEqual({"[1]": ("", "x", True)}, self.answers(whole))
+        log = {"eval": {"model": "m"}, "samples": [{"id": 1, "output": {"choices": {"a": 1}}}]}
+        _, said = self.run_import(self.write("c.json", json.dumps(log)), "inspect", code=3)
+        self.assertIn("left out: 1: no output", said)
+
+    def test_what_is_nested_too_deep_is_refused_with_its_line(self) -> None:
+        deep = '{"prompt": "p", "answer": ' + "[" * 600 + "]" * 600 + "}\n"
+        _, said = self.run_import(self.write("d.jsonl", '{"prompt": "p", "answer": "a"}\n' + deep), "jsonl", code=3)
+        self.assertIn("d.jsonl:2: JSON is nested more than 200 deep", said)
+        _, said = self.run_import(self.write("d.json", '{"eval": {}, "samples": [' + deep + "]}"), "inspect", code=3)
+        self.assertIn("d.json: JSON is nested more than 200 deep", said)
+
     def test_likelihood_tasks_have_no_answer_text(self) -> None:
         row = {"doc_id": 0, "target": 1, "arguments": [["q", " a"]], "resps": [[[-1.5, False]], [[-0.5, True]]]}
         path = self.write("samples_mc_2026-01-01T00-00-00.000000.jsonl", json.dumps(row) + "\n")
@@ -290,6 +352,33 @@ class Tables(ImportCase):
         path = self.write("t.csv", "prompt,answer\np,a\n")
         self.run_import(path, "csv", code=3, overwrite=False)
         self.assertEqual("mine", self.out.read_text(encoding="utf-8"))
+
+    def test_what_is_read_is_not_replaced_even_when_told_to(self) -> None:
+        row = json.dumps({"doc_id": 1, "resps": [["a"]], "arguments": [["p"]]})
+        logs = self.folder / "logs"
+        logs.mkdir()
+        stamp = "2026-01-01T00-00-00.000000"
+        (logs / f"samples_y_{stamp}.jsonl").write_text(row, encoding="utf-8")
+        (logs / f"results_{stamp}.json").write_text("{}", encoding="utf-8")
+        table = self.write("t.csv", "prompt,answer\np,a\n")
+        os.link(table, self.folder / "same.csv")
+        tries = [(table, "csv", table), (table, "csv", self.folder / "same.csv")]
+        tries += [(logs, "lm-eval", path) for path in logs.iterdir()]
+        for file, source, out in tries:
+            with self.subTest(out=out.name):
+                before = out.read_bytes()
+                _, said = self.run_import(file, source, code=3, out=str(out))
+                self.assertIn("which is read", said)
+                self.assertEqual(before, out.read_bytes())
+        whole = self.write("r.json", EXAMPLE.read_bytes())
+        _, said = self.run_import(whole, "", code=3, export="csv", out=str(whole))
+        self.assertIn("which is read", said)
+
+    def test_the_name_of_a_model_draws_nothing_on_the_terminal(self) -> None:
+        path, shown = self.write("t.csv", "model,prompt,answer\n\x1b[31mred\x07,p,a\n"), io.StringIO()
+        with contextlib.redirect_stderr(io.StringIO()), contextlib.redirect_stdout(shown):
+            self.assertEqual(0, importers.main_import(self.options(path, source="csv")))
+        self.assertIn("1 answers of <U+001B>[31mred<U+0007>, 0 left out\n", shown.getvalue())
 
 
 class Export(ImportCase):
