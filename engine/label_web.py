@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import secrets
 import socketserver
 import threading
@@ -28,6 +29,7 @@ import labels
 HOST = "127.0.0.1"
 TOKEN_BYTES = 24
 MAX_BODY = 64 * 1024  # bytes of one answer with its comment
+LENGTH = re.compile(r"[0-9]{1,15}")  # what a body's length may look like
 MAX_SECONDS = 1e7
 READ_TIMEOUT_S = 30  # a request that takes longer to arrive is dropped
 HEADERS = {
@@ -245,7 +247,7 @@ class Handler(BaseHTTPRequestHandler):
     def body(self) -> bytes | None:
         """The request's body; None when it is too large or of unknown length."""
         length = self.headers.get("Content-Length", "0")
-        if not (length.isascii() and length.isdigit()) or int(length) > MAX_BODY or "Transfer-Encoding" in self.headers:
+        if not LENGTH.fullmatch(length) or int(length) > MAX_BODY or "Transfer-Encoding" in self.headers:
             return None
         return self.rfile.read(int(length))
 

@@ -140,6 +140,7 @@ class WhoMayAsk(ServerCase):
             "GET /\u00e9/ HTTP/1.1\r\n" + host + "\r\n",
             f"DELETE /{TOKEN}/state HTTP/1.1\r\n{host}\r\n",
             f"POST /{TOKEN}/label HTTP/1.1\r\n{host}Content-Length: 99999999\r\n\r\n",
+            f"POST /{TOKEN}/label HTTP/1.1\r\n{host}Content-Length: {'9' * 5000}\r\n\r\n",
             f"POST /{TOKEN}/label HTTP/1.1\r\n{host}Content-Length: -1\r\n\r\n",
             f"POST /{TOKEN}/label HTTP/1.1\r\n{host}Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
             f"GET /{TOKEN}/" + "x" * 70_000 + " HTTP/1.1\r\n\r\n",
