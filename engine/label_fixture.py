@@ -8,6 +8,7 @@ exists is overwritten. No network.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -189,12 +190,40 @@ def make(
     need_rows(rows)
     base = evidence.read_object(os.path.join(home, "eval.json"))
     made = settings(base, folder, home, *title_and_labels(rows, len(found["annotators"]), here))
+    files = {
+        "fixture.jsonl": b"".join(map(evidence.row_bytes, rows)),
+        "eval.json": evidence.pretty(made),
+        "SOURCE.md": source_text(found, rows, here).encode("utf-8", "backslashreplace"),
+    }
+    paths = [os.path.join(folder, name) for name in files]
+    new = not os.path.isdir(folder)
     os.makedirs(folder, exist_ok=True)
-    evidence.write_atomic(os.path.join(folder, "fixture.jsonl"), map(evidence.row_bytes, rows))
-    evidence.write_atomic(os.path.join(folder, "eval.json"), evidence.pretty(made))
-    evidence.write_atomic(os.path.join(folder, "SOURCE.md"), source_text(found, rows, here).encode("utf-8"))
-    runner.freeze_config(folder)
-    return [os.path.join(folder, name) for name in ("fixture.jsonl", "eval.json", "SOURCE.md")]
+    try:
+        for path, data in zip(paths, files.values()):
+            evidence.write_atomic(path, data)
+        freeze(folder, runner)
+    except BaseException:
+        take_back(paths, folder if new else None)
+        raise
+    return paths
+
+
+def freeze(folder: str, runner: Any) -> None:
+    """Set the pins. Raises: FixtureError for a file of the toolkit that cannot be pinned."""
+    try:
+        runner.freeze_config(folder)
+    except runner.PinError as error:
+        raise FixtureError(str(error)) from None
+
+
+def take_back(paths: Iterable[str], folder: str | None) -> None:
+    """Remove the files of a folder that could not be finished, and the folder where it is ours and empty."""
+    for path in paths:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+    if folder is not None:
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
 
 
 def need_rows(rows: Sequence[dict[str, Any]]) -> None:

@@ -360,6 +360,32 @@ class Pairs(CommandCase):
         self.assertEqual(found["human"]["votes"], 18)
         self.assertIn("exists and is not an empty folder", self.run_with("", *self.again("my eval"), code=3)[1])
 
+    def test_half_a_sign_in_a_models_name_hinders_no_folder(self) -> None:
+        self.pairs([pair(0, gold="A", model_a="m\ud800", model_b="n")])
+        self.run_with("", *self.again("made"))
+        text = (self.folder / "made" / "SOURCE.md").read_text(encoding="utf-8")
+        self.assertIn(r"Answers by m\ud800, n.", text)
+
+    def test_a_folder_that_cannot_be_finished_is_taken_back_and_can_be_tried_again(self) -> None:
+        row = {**pair(0, gold="A"), "split": "test", "gold": "A"}
+        found = {"source": "p.jsonl", "model": "", "annotators": {}, "seed": 7}
+
+        class Runner:
+            class PinError(Exception):
+                pass
+
+            @classmethod
+            def freeze_config(cls, folder: str) -> None:
+                raise cls.PinError("eval.json: a pin is missing")
+
+        kept = self.folder / "kept"
+        kept.mkdir()
+        for target in (self.folder / "new", kept):
+            with self.assertRaisesRegex(label_fixture.FixtureError, "a pin is missing"):
+                label_fixture.make(str(target), [row], found, str(ROOT), Runner, 0)
+        self.assertFalse((self.folder / "new").exists())
+        self.assertEqual([], list(kept.iterdir()))
+
     @staticmethod
     def again(name: str) -> tuple[str, ...]:
         return ("--pairs", "pairs.jsonl", "--make-fixture", name)
