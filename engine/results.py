@@ -262,6 +262,7 @@ def read_judged(path: str) -> dict[str, Any]:
         raise FileProblem(f"{path}: field 'judge' is missing: this is a results file, expected a judged file", hint)
     if not isinstance(value, dict) or not isinstance(value.get("judge"), dict):
         raise FileProblem(f"{path}: expected a judged file, an object with 'judge' and its items, got {kind_of(value)}")
+    refuse([f"{path}: {text}" for text in head_problems(value["judge"])])
     compared = value["judge"].get("mode") == "compare"
     key = "pairs" if compared else "results"
     if not isinstance(value.get(key), list) or not value[key]:
@@ -276,14 +277,35 @@ def read_judged(path: str) -> dict[str, Any]:
     return {**value, key: [filled(item, ("prompt",)) for item in value[key]]}
 
 
+def head_problems(head: dict[str, Any]) -> list[str]:
+    """What is wrong with the summary of a judged file: its texts, and the summaries of a panel's judges."""
+    problems = []
+    for key in ("mode", "judge_model"):
+        if not isinstance(head.get(key), (str, type(None))):
+            problems.append(f"field 'judge.{key}': expected a text, got {kind_of(head[key])}")
+    panel = head.get("judges")
+    if panel is not None and not isinstance(panel, dict):
+        return [*problems, f"field 'judge.judges': expected an object, got {kind_of(panel)}"]
+    for name, each in (panel or {}).items():
+        if not isinstance(each, dict):
+            problems.append(f"field 'judge.judges.{name}': expected an object, got {kind_of(each)}")
+    return problems
+
+
+def panel_of(item: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """(what each judge of a panel said of an item, what is wrong with the field that holds it)."""
+    panel = item.get("judges")
+    if panel is None or isinstance(panel, dict):
+        return panel or {}, []
+    return {}, [f"field 'judges': expected an object, got {kind_of(panel)}"]
+
+
 def score_problems(item: dict[str, Any]) -> list[str]:
     """What is wrong with the verdict of a graded answer, and with those of a panel's judges."""
     if "judge" not in item:
         return ["field 'judge' is missing (write null for an answer without a verdict)"]
-    verdicts = {"judge": item["judge"]}
-    if isinstance(item.get("judges"), dict):
-        verdicts.update({f"judges.{name}": verdict for name, verdict in item["judges"].items()})
-    problems = []
+    panel, problems = panel_of(item)
+    verdicts = {"judge": item["judge"], **{f"judges.{name}": verdict for name, verdict in panel.items()}}
     for where, verdict in verdicts.items():
         if verdict is None:
             continue
@@ -296,13 +318,20 @@ def score_problems(item: dict[str, Any]) -> list[str]:
 
 
 def decision_problems(item: dict[str, Any]) -> list[str]:
-    """What is wrong with the decision on a pair."""
-    decision = item.get("decision")
+    """What is wrong with the decision on a pair, and with those of a panel's judges."""
     if "decision" not in item:
         return ["field 'decision' is missing (write null for a pair that was not judged)"]
-    if decision is not None and decision not in DECISIONS:
-        return [f"field 'decision': expected A, B, equal, invalid or null, got {decision!r}"]
-    return []
+    panel, problems = panel_of(item)
+    decisions = {"decision": item["decision"]}
+    for name, each in panel.items():
+        if isinstance(each, dict):
+            decisions[f"judges.{name}.decision"] = each.get("decision")
+        elif each is not None:
+            problems.append(f"field 'judges.{name}': expected an object or null, got {kind_of(each)}")
+    for where, decision in decisions.items():
+        if decision is not None and decision not in DECISIONS:
+            problems.append(f"field '{where}': expected A, B, equal, invalid or null, got {decision!r}")
+    return problems
 
 
 # === Tasks ===

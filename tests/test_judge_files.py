@@ -49,6 +49,10 @@ class FileCase(unittest.TestCase):
         return str(caught.exception).replace(str(self.path), "r.json")
 
 
+def read_judged(path: str) -> Any:
+    return results.read_judged(path)
+
+
 def as_results(path: str) -> Any:
     return results.read_results(path, results.GRADE)
 
@@ -258,6 +262,34 @@ class Refused(FileCase):
         found = self.problem(results.read_judged, {"judge": {"mode": "compare"}, "pairs": [pair]})
         self.assertIn("field 'decision': expected A, B, equal, invalid or null, got 'first'", found)
         self.assertIn("this is a results file", self.problem(results.read_judged, EXAMPLE))
+
+    def test_a_panel_that_is_none_is_refused_with_its_field(self) -> None:
+        answer = {**EXAMPLE["results"][0], "judge": {"score": 4, "why": ""}}
+        pair = {"id": "x", "prompt": "p", "answer_a": "a", "answer_b": "b", "decision": "A"}
+        heads: list[tuple[Any, str]] = [
+            (5, "field 'judge.judges': expected an object, got a number"),
+            ({"j": 5}, "field 'judge.judges.j': expected an object, got a number"),
+        ]
+        for mode, key, item in (("grade", "results", answer), ("compare", "pairs", pair)):
+            for judges, expected in heads:
+                value = {"judge": {"mode": mode, "judges": judges}, key: [item]}
+                self.assertIn(expected, self.problem(read_judged, value))
+            value = {"judge": {"mode": mode, "judge_model": ["x"]}, key: [item]}
+            self.assertIn("field 'judge.judge_model': expected a text, got a list", self.problem(read_judged, value))
+            for panel, expected in (
+                (5, "field 'judges': expected an object"),
+                ({"j": 5}, "field 'judges.j': expected"),
+            ):
+                value = {"judge": {"mode": mode}, key: [{**item, "judges": panel}]}
+                self.assertIn(f"item 1 ({item['id']!r}): {expected}", self.problem(read_judged, value))
+        wrong = {**pair, "judges": {"j": {"decision": ["A"]}}}
+        said = self.problem(read_judged, {"judge": {"mode": "compare"}, "pairs": [wrong]})
+        self.assertIn("field 'judges.j.decision': expected A, B, equal, invalid or null, got ['A']", said)
+
+    def test_what_is_nested_too_deep_to_be_written_again_is_refused(self) -> None:
+        deep: Any = json.loads("[" * 600 + "]" * 600)
+        value = self.changed(lambda v: v["results"][0].update(extra=deep))
+        self.assertIn("JSON is nested more than 200 deep", self.problem(as_results, value))
 
     def test_a_fault_stops_the_command_before_any_request_and_before_anything_is_written(self) -> None:
         value = self.changed(lambda v: v["results"][3].pop("answer"))
