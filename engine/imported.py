@@ -41,7 +41,7 @@ def check_line(line: Any, where: str) -> None:
         raise evidence.EvidenceError(f"{where}: expected a JSON object, got {type(line).__name__}")
     if not isinstance(line.get("item_id"), str):
         raise refuse(where, "item_id", "a text", line.get("item_id"))
-    if line.get("order") not in ORDERS:
+    if not isinstance(line.get("order"), str) or line["order"] not in ORDERS:
         raise refuse(where, "order", "original or swapped", line.get("order"))
     repeat = line.get("repeat", 1)
     if type(repeat) is not int or not 1 <= repeat <= MAX_REPEATS:
@@ -49,17 +49,40 @@ def check_line(line: Any, where: str) -> None:
     for field in TEXTS:
         if line.get(field) is not None and not isinstance(line[field], str):
             raise refuse(where, field, "a text or null", line[field])
+    check_calls(line.get("tool_calls"), where)
+    check_counts(line, where)
     if line.get("content") is None and line.get("tool_calls") is None and line.get("refusal") is None:
         raise evidence.EvidenceError(f"{where}: expected content, tool_calls or refusal: the line holds no reply")
+
+
+def check_calls(calls: Any, where: str) -> None:
+    """Refuse tool calls that are no list of objects. Raises: EvidenceError."""
+    if calls is None:
+        return
+    if not isinstance(calls, list):
+        raise refuse(where, "tool_calls", "a list or null", calls)
+    for place, call in enumerate(calls):
+        if not isinstance(call, dict):
+            raise refuse(where, f"tool_calls[{place}]", "an object with name and arguments", call)
+
+
+def check_counts(line: dict[str, Any], where: str) -> None:
+    """Refuse a time or token counts that are no whole numbers from 0. Raises: EvidenceError."""
+    usage = line.get("usage")
+    if usage is not None and not isinstance(usage, dict):
+        raise refuse(where, "usage", "an object or null", usage)
+    counts = {f"usage.{kind}": (usage or {}).get(kind) for kind in rows.TOKEN_KINDS}
+    for field, count in {**counts, "latency_ms": line.get("latency_ms")}.items():
+        if count is not None and rows.token_count(count) is None:
+            raise refuse(where, field, "a whole number from 0 to below 2**53, or null", count)
 
 
 def reply_of(line: dict[str, Any]) -> dict[str, Any]:
     """The recorded reply in chat shape."""
     message: dict[str, Any] = {key: line[key] for key in ("content", "refusal") if line.get(key) is not None}
     calls = line.get("tool_calls")
-    if isinstance(calls, list):
-        given = [call if isinstance(call, dict) else {} for call in calls]
-        message["tool_calls"] = [call if "function" in call else {"function": call} for call in given]
+    if calls is not None:
+        message["tool_calls"] = [call if "function" in call else {"function": call} for call in calls]
     reply: dict[str, Any] = {key: line[key] for key in ("id", "model", "provider") if line.get(key) is not None}
     return {**reply, "choices": [{"message": message, "finish_reason": line.get("finish_reason")}]}
 
@@ -67,8 +90,8 @@ def reply_of(line: dict[str, Any]) -> dict[str, Any]:
 def entry_of(line: dict[str, Any], name: str, recipe: Any, mode: str) -> dict[str, Any]:
     """The journal entry of one recorded reply, parsed as a live one is."""
     reply = reply_of(line)
-    latency = line.get("latency_ms") if type(line.get("latency_ms")) is int else None
-    outcome = client.Outcome("reply", reply=reply, started_at=line.get("started_at"), latency_ms=latency)
+    times = {"started_at": line.get("started_at"), "latency_ms": line.get("latency_ms")}
+    outcome = client.Outcome("reply", reply=reply, **times)
     parts = rows.reply_parts(reply)
     verdict = recipe.parse(rows.reply_of(parts), mode)
     kept = rows.evidence_of(outcome, parts, line.get("usage"), verdict)
