@@ -90,8 +90,8 @@ def reply_of(line: dict[str, Any]) -> dict[str, Any]:
 def entry_of(line: dict[str, Any], name: str, recipe: Any, mode: str) -> dict[str, Any]:
     """The journal entry of one recorded reply, parsed as a live one is."""
     reply = reply_of(line)
-    times = {"started_at": line.get("started_at"), "latency_ms": line.get("latency_ms")}
-    outcome = client.Outcome("reply", reply=reply, **times)
+    started_at, latency_ms = line.get("started_at"), line.get("latency_ms")
+    outcome = client.Outcome("reply", reply=reply, started_at=started_at, latency_ms=latency_ms)
     parts = rows.reply_parts(reply)
     verdict = recipe.parse(rows.reply_of(parts), mode)
     kept = rows.evidence_of(outcome, parts, line.get("usage"), verdict)

@@ -185,10 +185,10 @@ class OddLogs(ImportCase):
         at, listed = 30 + len("header.json"), data.find(b"PK\x01\x02")
         broken = data[:at] + b"\xff" * 4 + data[at + 4 :]
         locked = data[:6] + b"\x01" + data[7 : listed + 8] + b"\x01" + data[listed + 9 :]
-        for name, content in (("broken", broken), ("locked", locked)):
-            with self.subTest(name):
+        for words, content in (("damaged", broken), ("header.json: is encrypted", locked)):
+            with self.subTest(words):
                 _, said = self.run_import(self.write("log.eval", content), "inspect", code=3)
-                self.assertIn("damaged", said)
+                self.assertIn(words, said)
 
     def test_a_damaged_eval_file_is_refused(self) -> None:
         data = bytearray((LOGS / "inspect.eval").read_bytes())
