@@ -740,7 +740,7 @@ def sign_flip_test(
     if all(size.is_integer() for size in sizes):
         p, exact = whole_flip_p([int(size) for size in sizes], abs(int(math.fsum(totals))))
         return FlipTest(p, len(totals), len(sizes), exact)
-    rng = random.Random(f"{seed}:sign_flip")
+    rng = stream_of(seed, "sign_flip")
     limit = abs(math.fsum(totals)) - EPSILON * math.fsum(sizes)
     hits = sum(abs(math.fsum(random_signs(sizes, rng))) >= limit for _ in range(n_random))
     return FlipTest((hits + 1) / (n_random + 1), len(totals), len(sizes), False)
@@ -919,6 +919,11 @@ DIGIT, TOP_SHIFT = 1 << DIGIT_BITS, 2 * DIGIT_BITS
 
 
 Units = list[tuple[int, int]]  # (packed counters of a resampling unit, how many units look exactly so)
+
+
+def stream_of(seed: object, name: str) -> random.Random:
+    """The random numbers of one analysis: those of the text "seed:name", which may hold half a surrogate pair."""
+    return random.Random(f"{seed}:{name}".encode("utf-8", "surrogatepass"))
 
 
 class BinomialSampler:
@@ -1378,7 +1383,7 @@ class Resampler:
 
     def rng(self) -> random.Random:
         """The analysis's own random stream, from its start."""
-        return random.Random(f"{self.seed}:{self.name}")
+        return stream_of(self.seed, self.name)
 
     def units(self) -> list[list[tuple[tuple[int, ...], int]]]:
         """Per stratum: (pattern numbers of a question's items, how many questions look so), in canonical order.
@@ -1753,7 +1758,7 @@ def grade_estimates(
     n_units, total = sum(c for _, c in units), sum(packed * c for packed, c in units)
     totals = [total, *(total - packed for packed, _ in units)]
     if n_units > 1:
-        totals.extend(resampled_totals(units, n_resamples, random.Random(f"{seed}:{name}")))
+        totals.extend(resampled_totals(units, n_resamples, stream_of(seed, name)))
     counts = unpack(totals, len(cells), "I")
     rows = [counts[i * len(cells) : (i + 1) * len(cells)] for i in range(len(totals))]
     tables: dict[tuple[str, ...], list[dict[str, float | None]]] = {}
@@ -2467,7 +2472,7 @@ def bradley_terry_estimates(
     fits: list[dict[str, float] | None] | None = None
     if len(sums) > 1 and whole.strength:
         units = sorted(Counter(sums.values()).items())
-        totals = list(resampled_totals(units, n_resamples, random.Random(f"{seed}:{name}")))
+        totals = list(resampled_totals(units, n_resamples, stream_of(seed, name)))
         counts = unpack(totals, len(pairs), "I")
         rows = (counts[i * len(pairs) : (i + 1) * len(pairs)] for i in range(n_resamples))
         fits = [fit_strengths(dict(zip(pairs, row)), models, start, 1e-9) for row in rows]
@@ -2615,7 +2620,7 @@ def mean_estimate(
     level: float = 0.95,
 ) -> Estimate:
     """The mean of any numbers with its cluster bootstrap interval, for example overlap minus mismatched overlap."""
-    units, drawn = mean_draws(values, clusters, n_resamples, random.Random(f"{seed}:{name}"))
+    units, drawn = mean_draws(values, clusters, n_resamples, stream_of(seed, name))
     return estimate(mean_of(values), "no_items", len(values), len(units), list(drawn) or None, None, level)
 
 
@@ -2631,8 +2636,8 @@ def difference_of_means(
     level: float = 0.95,
 ) -> Estimate:
     """mean 1 - mean 2 of two independent sets (benchmark and fresh items), from two independent bootstraps."""
-    units1, drawn1 = mean_draws(values1, clusters1, n_resamples, random.Random(f"{seed}:{name}:1"))
-    units2, drawn2 = mean_draws(values2, clusters2, n_resamples, random.Random(f"{seed}:{name}:2"))
+    units1, drawn1 = mean_draws(values1, clusters1, n_resamples, stream_of(seed, f"{name}:1"))
+    units2, drawn2 = mean_draws(values2, clusters2, n_resamples, stream_of(seed, f"{name}:2"))
     drawn: Values = list(map(minus, drawn1, drawn2))
     value = minus(mean_of(values1), mean_of(values2))
     n, n_units = len(values1) + len(values2), min(len(units1), len(units2))

@@ -7,7 +7,6 @@ Undefined is null with a reason. Pure: the same verdicts give the same summary.
 
 from __future__ import annotations
 
-import random
 import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
@@ -70,7 +69,7 @@ def mean_with_interval(
     drawn: list[float | None] | None = None
     if n_units > 1:
         rounds = max(min(resamples, FEWEST_RESAMPLES), min(resamples, MOST_DRAWS // n_units))
-        rng = random.Random(f"{seed}:{name}")
+        rng = agreement.stream_of(seed, name)
         low = (1 << COUNT_BITS) - 1
         totals = agreement.resampled_totals(units, rounds, rng)
         drawn = [(total & low) / (total >> COUNT_BITS) / scale for total in totals]

@@ -965,6 +965,15 @@ class OverlapTests(unittest.TestCase):
                 self.assertEqual(agreement.contamination_finding(*inputs)[0], code)
 
 
+class StreamTests(unittest.TestCase):
+    def test_a_stream_is_that_of_its_text_and_half_a_sign_has_one_too(self) -> None:
+        for name in ("headline", "é 北京"):
+            self.assertEqual(random.Random(f"7:{name}").random(), agreement.stream_of(7, name).random())
+        values = [float(i % 3) for i in range(12)]
+        found = agreement.mean_estimate(values, seed=7, name="c\ud800", n_resamples=50)
+        self.assertIsNotNone(found.interval.low)
+
+
 class UndefinedTests(unittest.TestCase):
     def test_nothing_in_gives_none_with_a_reason_never_a_number(self) -> None:
         self.assertEqual(agreement.raw_agreement([], []).reason, "no_items")
