@@ -39,6 +39,7 @@ def answer(options: Any) -> int:
         "system": options.system,
         **{key: getattr(options, key) for key in ("max_tokens", "temperature", "seed")},
     }
+    results.check_out(options.out, options.tasks)
     inputs = {"tasks": evidence.sha256(results.read_bytes(options.tasks))}
     job = judging.Job(options.out, grading.Answer(sys.modules["recipe"]), work, config, inputs, (options.tasks,))
     arms = judging.judges_of([options.model], options)
@@ -89,10 +90,11 @@ def show(whole: dict[str, Any], options: Any) -> None:
     """What came out, on stdout."""
     run = whole["run"]
     if options.format == "json":
-        print(evidence.pretty(run).decode("utf-8"), end="")
+        messages.show_form(evidence.pretty(run).decode("utf-8"), "json")
         return
     silent = [row["id"] for row in whole["results"] if not row["answer"]]
-    print(f"{run['model']}: {run['tasks']} answers, checks passed {run['checks_passed']} of {run['checks_made']}")
+    counts = f"{run['tasks']} answers, checks passed {run['checks_passed']} of {run['checks_made']}"
+    messages.show(f"{run['model']}: {counts}\n")
     if silent:
-        print(f"without text: {', '.join(silent)}")
+        messages.show(f"without text: {', '.join(silent)}\n")
     print(f"\nwritten: {options.out}")

@@ -150,7 +150,7 @@ def correct(options: Any) -> int:
     summary = {**summary, "judge_model": name, **corrected(human, points, scale, pass_at)}
     if options.labbook:
         results.append_line(options.labbook, summary)
-    print(json.dumps(summary, indent=2) if options.format == "json" else table(summary), end="\n")
+    messages.show((json.dumps(summary, indent=2) if options.format == "json" else table(summary)) + "\n")
     return 0
 
 

@@ -21,6 +21,7 @@ DRAWING = (
     *range(0x2066, 0x206A),
 )
 WRITTEN_OUT = {code: f"<U+{code:04X}>" for code in DRAWING}
+ESCAPED = {code: f"\\u{code:04x}" for code in DRAWING}
 
 
 # === Messages ===
@@ -62,6 +63,18 @@ def plain(text: str) -> str:
 def show(text: str) -> None:
     """A result for people, to stdout."""
     print(plain(text), end="")
+
+
+def show_form(text: str, form: str) -> None:
+    """A result in one of its forms, to stdout; what could draw is marked, but no program gets other data for it.
+
+    form: json (such characters are escaped, which is the same JSON), csv (as it is, marked on a terminal alone), or
+    any other, which is for people.
+    """
+    if form == "json":
+        print(text.translate(ESCAPED), end="")
+    else:
+        print(text if form == "csv" and not sys.stdout.isatty() else plain(text), end="")
 
 
 def say(text: str) -> None:

@@ -395,7 +395,7 @@ def rescore(
     result, problems = rescoring.rescore(evaluation, folder, manifest, items, arms, options)
     code, lines = gates.check(result, wanted)  # before the result is shown: a gate may name what it does not have
     text = tables.render(receipt_modes.with_recorded(result, recorded or {}), options)
-    print(text, end="") if options.format == "json" else messages.show(text)
+    messages.show_form(text, options.format)
     warn(problems + drift.lines_of(folder, manifest, evaluation))
     warn(summary.flat_dimensions(items, options.by, result["by"]))
     for line in lines:
@@ -425,7 +425,7 @@ def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     path = write_report(folder)
     warn(problems)
     if options.format == "table":
-        print("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}", f"page: {path}"]))
+        messages.show("\n".join(["", *(f"recorded: {line}" for line in notes), f"run: {folder}", f"page: {path}", ""]))
     return code or int(bool(problems))
 
 

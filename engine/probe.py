@@ -288,5 +288,5 @@ def main_probe(evaluation: evaluations.Evaluation, options: Any) -> int:
         if options.format != "json":
             messages.show("\n".join(lines_of(arm.name, arm.settings, found, chosen)) + "\n")
     if options.format == "json":
-        print(json.dumps(data, indent=2, ensure_ascii=False))
+        messages.show_form(json.dumps(data, indent=2, ensure_ascii=False) + "\n", "json")
     return code

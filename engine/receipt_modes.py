@@ -96,7 +96,8 @@ def main_verify(evaluation: evaluations.Evaluation, options: Any) -> int:
     state = examined(evidence_folder(options.verify), evaluation, expected, options.run_pinned_code)
     checks = list(state.done.values())
     if options.format == "json":
-        print(json.dumps(verifying.as_json(options.verify, checks, state.fresh), indent=2, ensure_ascii=False))
+        found = verifying.as_json(options.verify, checks, state.fresh)
+        messages.show_form(json.dumps(found, indent=2, ensure_ascii=False) + "\n", "json")
     else:
         arms = state.opened.arms if isinstance(state, verifying.State) and state.opened else []
         more = figure_lines(state.fresh) + judge_lines(arms)

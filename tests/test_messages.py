@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import unittest
 
 from rooms import room
 
 messages, tables = room("messages"), room("tables")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
 
 
 class PlainTest(unittest.TestCase):
@@ -25,6 +31,21 @@ class PlainTest(unittest.TestCase):
             messages.show("name \x1b[2J\n")
         self.assertNotIn("\x1b", err.getvalue() + out.getvalue())
         self.assertEqual("name <U+001B>[2J\n", out.getvalue())
+
+    def test_a_form_for_programs_keeps_its_data_and_draws_nothing_on_a_terminal(self) -> None:
+        text, value = "x\x1b[2J\u202e\x7f", '{"a": "\u202e\x9b\x7f é"}'
+        for terminal in (False, True):
+            out = Terminal() if terminal else io.StringIO()
+            with contextlib.redirect_stdout(out):
+                messages.show_form(value, "json")
+                self.assertNotRegex(out.getvalue(), "[\x7f-\x9f\u202e]")
+                self.assertEqual(json.loads(value), json.loads(out.getvalue()))
+                out.truncate(out.seek(0))
+                messages.show_form(text, "csv")
+                self.assertEqual(messages.plain(text) if terminal else text, out.getvalue())
+                out.truncate(out.seek(0))
+                messages.show_form(text, "markdown")
+                self.assertEqual("x<U+001B>[2J<U+202E><U+007F>", out.getvalue())
 
     def test_a_markdown_cell_holds_no_markup(self) -> None:
         lines = tables.markdown(("judge",), [("<img src=x onerror=alert(1)> a|b\nc",)])
