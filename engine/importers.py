@@ -703,12 +703,8 @@ def files_read(options: Any) -> list[str]:
 
 def refuse_existing(options: Any, read: Sequence[str]) -> None:
     """Keep what stands in the place of --out, and what is read even with --overwrite. Raises: FileProblem."""
-    if not os.path.exists(options.out):
-        return
-    own = next((path for path in read if os.path.exists(path) and os.path.samefile(path, options.out)), None)
-    if own is not None:
-        raise results.FileProblem(f"{options.out}: --out: expected another file than {own}, which is read")
-    if not options.overwrite:
+    results.check_out(options.out, *read)
+    if os.path.exists(options.out) and not options.overwrite:
         raise results.FileProblem(f"{options.out}: exists", "choose another --out, or replace it with --overwrite")
 
 

@@ -98,6 +98,7 @@ def grade(options: Any) -> int:
     inputs = {"results": digest(options.results)}
     files = (options.results,)
     job = judging.Job(options.out, grading.Grade(reading), work, request_config(options), inputs, files)
+    results.check_out(options.out, options.results)
     results.check_labbook(options.labbook, options.results, job.out, job.folder)
     arms = judging.judges_of(options.judge_model, options)
     code, done = judging.ask(job, arms, options, VOICE)
@@ -268,6 +269,7 @@ def compare(options: Any) -> int:
     inputs = {f"results-{place}": digest(path) for place, path in enumerate(paths)}
     reading, config = grading.Compare(sys.modules["recipe"]), request_config(options)
     job = judging.Job(options.out, reading, work, config, inputs, tuple(paths))
+    results.check_out(options.out, *paths)
     results.check_labbook(options.labbook, *paths, job.out, job.folder)
     arms = judging.judges_of(options.judge_model, options)
     code, done = judging.ask(job, arms, options, VOICE)

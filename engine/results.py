@@ -256,7 +256,11 @@ def checks_problems(item: Any, place: int, path: str) -> list[str]:
 
 def read_judged(path: str) -> dict[str, Any]:
     """A judged file of `grade` or of `compare`. `judge.mode` says which. Raises: FileProblem."""
-    value = read_value(path)
+    return checked_judged(read_value(path), path)
+
+
+def checked_judged(value: Any, path: str) -> dict[str, Any]:
+    """The same of a value that was read from `path`. Raises: FileProblem."""
     if isinstance(value, dict) and "results" in value and "judge" not in value:
         hint = "grade it first: judge.py grade --results FILE --judge-model NAME"
         raise FileProblem(f"{path}: field 'judge' is missing: this is a results file, expected a judged file", hint)
@@ -317,6 +321,17 @@ def score_problems(item: dict[str, Any]) -> list[str]:
     return problems
 
 
+def choice_problems(each: Any, where: str) -> list[str]:
+    """What is wrong with the choices of one judge's replies to a pair, where the file keeps them."""
+    said = {order: each.get(order) for order in ("original", "swapped")} if isinstance(each, dict) else {}
+    choices = {order: reply.get("choice") for order, reply in said.items() if isinstance(reply, dict)}
+    return [
+        f"field '{where}{order}.choice': expected a text, got {kind_of(choice)}"
+        for order, choice in choices.items()
+        if not isinstance(choice, (str, type(None)))
+    ]
+
+
 def decision_problems(item: dict[str, Any]) -> list[str]:
     """What is wrong with the decision on a pair, and with those of a panel's judges."""
     if "decision" not in item:
@@ -324,10 +339,12 @@ def decision_problems(item: dict[str, Any]) -> list[str]:
     panel, problems = panel_of(item)
     decisions = {"decision": item["decision"]}
     for name, each in panel.items():
+        problems += choice_problems(each, f"judges.{name}.")
         if isinstance(each, dict):
             decisions[f"judges.{name}.decision"] = each.get("decision")
         elif each is not None:
             problems.append(f"field 'judges.{name}': expected an object or null, got {kind_of(each)}")
+    problems += choice_problems(item, "")
     for where, decision in decisions.items():
         if decision is not None and decision not in DECISIONS:
             problems.append(f"field '{where}': expected A, B, equal, invalid or null, got {decision!r}")
@@ -404,6 +421,15 @@ def check_problem(check: Any) -> str | None:
 def published(value: Any) -> bytes:
     """A results or judged file: two blanks a level, everything beyond ASCII escaped, as the published format has it."""
     return (json.dumps(value, indent=2, allow_nan=False) + "\n").encode("ascii")
+
+
+def check_out(out: str, *read: str) -> None:
+    """Refuse to write over a file that the same command reads, whatever else was asked for. Raises: FileProblem."""
+    if not os.path.exists(out):
+        return
+    for path in read:
+        if os.path.exists(path) and os.path.samefile(path, out):
+            raise FileProblem(f"{out}: --out: expected another file than {path}, which is read")
 
 
 def check_labbook(path: str | None, *others: str | None) -> None:

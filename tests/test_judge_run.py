@@ -255,6 +255,24 @@ class Grading(JudgeCase):
         self.assertEqual(before, (self.folder / "judged.json.1").read_bytes())
         self.assertTrue((self.folder / "judged.json.1.work" / "journal.jsonl").exists())
 
+    def test_what_a_command_reads_is_never_its_out_whatever_is_asked(self) -> None:
+        tasks, other = {"tasks": [{"id": "a", "prompt": "p"}]}, results_of(3)
+        other["results"][0]["answer"] += " And more."
+        for name, value in (("r.json", results_of(3)), ("s.json", other), ("t.json", tasks)):
+            self.write(name, value)
+        os.symlink(self.folder / "s.json", self.folder / "link.json")
+        before = {name: (self.folder / name).read_bytes() for name in ("r.json", "s.json", "t.json")}
+        control, compare = ("--judge-model", "control-first"), ("compare", "--results-a", "r.json", "--results-b")
+        for words in (
+            ("grade", "--results", "r.json", *control, "--out", "r.json"),
+            (*compare, "s.json", *control, "--out", "link.json"),
+            ("answer", "--tasks", "t.json", "--model", "m", "--out", "./t.json"),
+        ):
+            done = self.judge(*words, "--overwrite", code=3)
+            self.assertIn("--out: expected another file than", done.stderr)
+        self.assertEqual(before, {name: (self.folder / name).read_bytes() for name in before})
+        self.assertEqual(sorted((*before, "link.json")), sorted(path.name for path in self.folder.iterdir()))
+
     def test_the_same_work_begins_anew_on_demand_and_the_earlier_replies_stay(self) -> None:
         self.write("r.json", results_of(3))
         with FaultServer(grader(lambda seen: 4)) as server:
