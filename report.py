@@ -8,10 +8,11 @@
 
 Needs beside it: agreement.py and the folder engine/. Reads manifest.json, summary.json, scored.jsonl.gz and
 inputs/fixture.jsonl of a run or receipt (score a run first with run_eval.py --rescore), and what judge.py grade,
-compare and human (--format json) wrote. Writes one file and nothing else: report.html in a run, NAME.html beside
-NAME.json, otherwise report.html here. It replaces a page of its own, another file only with --overwrite, and never what
-it reads. Opens no connection, executes nothing that it reads. Equal evidence gives equal
-bytes.
+compare and human (--format json) wrote. Figures are shown as these files have them; where the summary of a judged file
+is not what its own answers or pairs add up to, page, tables and stderr say so.
+Writes one file and nothing else: report.html in a run, NAME.html beside NAME.json, otherwise report.html here. It
+replaces a page of its own, another file only with --overwrite, and never what it reads. Opens no connection, executes
+nothing that it reads. Equal evidence gives equal bytes.
 The page loads nothing and opens anywhere; without JavaScript all figures, tables and pictures stay.
 Exit codes: 0 done; 2 usage; 3 something could not be read or written.
 """
@@ -72,29 +73,56 @@ def runs_page(paths: list[str], judged: list[str], form: str) -> bytes:
     """
     page, source = load_room("page"), sys.modules["page_source"]
     sources, files = [source.read_source(path) for path in paths], source.read_judged(judged)
+    warn_of_contradictions(judged, files)
     if form == "html":
         return bytes(page.page_of(sources, files))
     if form == "json":
         return json_bytes([one.summary for one in sources] + [data.get("judge", data) for data in files])
     result = page.view_of(sources).result
-    forms = sys.modules["page_judged_tables"]
     if form == "csv":
-        return bytes(sys.modules["evidence"].encode(sys.modules["tables"].as_csv(result)))
-    text = sys.modules["page_tables"].as_markdown(result) + (f"\n{forms.as_markdown(files)}" if files else "")
+        return csv_bytes(sys.modules["tables"].as_csv(result))
+    own = sys.modules["page_judged_tables"].as_markdown(files, contradictions(files)) if files else ""
+    text = sys.modules["page_tables"].as_markdown(result) + (own and f"\n{own}")
     text += "\n" + "".join(f"- {line}\n" for one in sources for line in source.notes_of(one))
-    return bytes(sys.modules["evidence"].encode(text))
+    return markdown_bytes(text)
 
 
 def judged_page(paths: list[str], form: str) -> bytes:
     """Files of judge.py in the same forms."""
     page, source = load_room("page_judged"), load_room("page_source")
     files = source.read_judged(paths)
+    warn_of_contradictions(paths, files)
     if form == "html":
         return bytes(page.page_of(files))
     if form == "json":
         return json_bytes([data.get("judge", data) for data in files])
-    forms = sys.modules["page_judged_tables"]
-    return bytes(sys.modules["evidence"].encode(forms.as_csv(files) if form == "csv" else forms.as_markdown(files)))
+    forms, before = sys.modules["page_judged_tables"], contradictions(files)
+    if form == "csv":
+        return csv_bytes(forms.as_csv(files, before))
+    return markdown_bytes(forms.as_markdown(files, before))
+
+
+def contradictions(files: list[dict[str, Any]]) -> list[Any]:
+    """The tables of what in files of judge.py is not borne out by their own items."""
+    return [part for data in files for part in sys.modules["judged_check"].section_of(data)]
+
+
+def warn_of_contradictions(paths: list[str], files: list[dict[str, Any]]) -> None:
+    """Say the same on stderr, a figure a line; every form tells it, but a summary as JSON."""
+    voice = sys.modules["messages"].Voice(PROGRAM)
+    for path, data in zip(paths, files):
+        found = sys.modules["judged_check"].contradictions(data)
+        voice.warn([f"{path}: {one.figure}: summary {one.summary}, items {one.items}" for one in found])
+
+
+def csv_bytes(text: str) -> bytes:
+    """UTF-8; half a surrogate pair as an escape."""
+    return text.encode("utf-8", "backslashreplace")
+
+
+def markdown_bytes(text: str) -> bytes:
+    """The same for markdown, which is read on terminals too: what could draw there stands as a visible mark."""
+    return csv_bytes(sys.modules["messages"].plain(text))
 
 
 def json_bytes(found: list[dict[str, Any]]) -> bytes:
@@ -165,23 +193,29 @@ def run(options: Any) -> int:
     problem = path and target_problem(path, options.paths, options.overwrite)
     if problem:
         raise evidence.EvidenceError(problem)
-    try:
-        data = runs_page(folders, files, options.format) if folders else judged_page(files, options.format)
-    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as error:
-        where = ", ".join(options.paths)
-        text = f"{where}: not laid out as this toolkit writes it: {type(error).__name__}: {error}"
-        raise evidence.EvidenceError(text) from error
+    data = made(options, folders, files)
     if path is None:
-        sys.stdout.write(data.decode("utf-8"))
+        sys.modules["messages"].show_form(data.decode("utf-8"), options.format)
         return 0
     evidence.write_atomic(path, data)
     print(path)
     return 0
 
 
+def made(options: Any, folders: list[str], files: list[str]) -> bytes:
+    """The bytes of the form that was asked for. Raises: EvidenceError, also for what is not laid out as ours is."""
+    try:
+        return runs_page(folders, files, options.format) if folders else judged_page(files, options.format)
+    except (LookupError, TypeError, AttributeError, ValueError, ArithmeticError, StopIteration) as error:
+        where = ", ".join(options.paths)
+        what = f"field {error} is missing" if isinstance(error, KeyError) else f"{type(error).__name__}: {error}"
+        text = f"{where}: not laid out as this toolkit writes it: {what}"
+        raise sys.modules["evidence"].EvidenceError(text) from error
+
+
 def report_error(text: str) -> None:
     for line in text.split("\n"):
-        print(line if line.startswith("hint: ") else f"{PROGRAM}: error: {line}", file=sys.stderr)
+        sys.modules["messages"].say(line if line.startswith("hint: ") else f"{PROGRAM}: error: {line}")
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -201,10 +235,9 @@ def guarded(options: Any) -> int:
             raise
         report_error(f"{error.filename or ''}: {error.strerror or error}".lstrip(": "))
         return 3
-    except Exception as error:
-        if type(error).__name__ != "EvidenceError":  # a bug keeps its traceback
-            raise
-        report_error(str(error))
+    except load_room("evidence").EvidenceError as error:
+        hint = getattr(error, "hint", None)
+        report_error(f"{error}\nhint: {hint}" if hint else str(error))
         return 3
 
 

@@ -1,7 +1,8 @@
 """The page of judge.py's files: scores given, words by score, categories, runs compared with flips, people's labels.
 
-Takes parsed files of `grade`, `compare` and `human`; every figure is one of their own summaries. The texts of strangers
-pass through the same two doors as on every page: escaped tags and data shown by textContent. Pure.
+Takes parsed files of `grade`, `compare` and `human`; every figure is one of their own summaries, and where their own
+items say something else a warning stands above. The texts of strangers pass through the same two doors as on every
+page: escaped tags and data shown by textContent. Pure.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import judged_check
 import page_items
 import page_judged_tables as judged_tables
 import pictures
@@ -20,6 +22,7 @@ from pictures import Dot, Part, Row
 
 # === Constants ===
 
+FIGURES = "The figures that differ"
 SCORE_AXIS = pictures.Axis(1.0, 5.0, (1.0, 2.0, 3.0, 4.0, 5.0), 0, None)
 COMPARE_KEY = (
     ("judge", "{a} wins"),
@@ -117,6 +120,12 @@ def states_box(summary: dict[str, Any], done: str, count: object) -> Markup:
     )
 
 
+def contradiction_alert(data: dict[str, Any]) -> list[Markup]:
+    """A warning, and the figures, where the summary of a file is not that of its items."""
+    found = judged_check.section_of(data)
+    return [tag("div", tag("p", f"{found[0][0]}.", class_="alert wide"), tabled(found[0], FIGURES))] if found else []
+
+
 # === Grade ===
 
 
@@ -136,6 +145,7 @@ def grade_intro(data: dict[str, Any], anchor: str = "overview", heading: str = "
         "section",
         tag("p", eyebrow, class_="eyebrow"),
         tag(heading, title),
+        *contradiction_alert(data),
         *kinship_alert(summary.get("self_judged"), summary.get("same_family")),
         *unguided_alert(summary.get("unguided"), len(data["results"])),
         tag("div", left, tag("div", pictures.dot_plot(SCORE_AXIS, rows)), class_="hero"),
@@ -259,6 +269,7 @@ def compare_intro(data: dict[str, Any], anchor: str = "overview", heading: str =
         "section",
         tag("p", eyebrow, class_="eyebrow"),
         tag(heading, title),
+        *contradiction_alert(data),
         *[alert for each in kin for alert in each],
         tag("div", left, tag("div", drawn), class_="hero"),
         tag(

@@ -6,6 +6,7 @@ what is not there is shown as '-'. Pure.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import tables
@@ -274,17 +275,18 @@ def sections_of(files: list[dict[str, Any]]) -> list[tables.Section]:
     return [section for data in files for section in SECTIONS[str(kind_of_file(data))](data)]
 
 
-def as_markdown(files: list[dict[str, Any]]) -> str:
+def as_markdown(files: list[dict[str, Any]], before: Sequence[tables.Section] = ()) -> str:
+    """All tables of some files. before: tables that stand above them."""
     lines: list[str] = []
-    for title, head, body, notes in sections_of(files):
+    for title, head, body, notes in [*before, *sections_of(files)]:
         lines += ["", f"## {title}", "", *tables.markdown(head, body)]
         lines += ["", *[f"- {note}" for note in notes]] if notes else []
     return "\n".join(lines[1:]) + "\n"
 
 
-def as_csv(files: list[dict[str, Any]]) -> str:
-    """All tables as one: table, row, column, cell."""
+def as_csv(files: list[dict[str, Any]], before: Sequence[tables.Section] = ()) -> str:
+    """All tables as one: table, row, column, cell. before: tables that stand above the files' own."""
     rows: list[tuple[str, ...]] = [("table", "row", "column", "cell")]
-    for title, head, body, _ in sections_of(files):
+    for title, head, body, _ in [*before, *sections_of(files)]:
         rows += [(title, row[0], name, cell) for row in body for name, cell in zip(head[1:], row[1:])]
     return tables.csv_text(rows)

@@ -7,6 +7,7 @@ compared with the manifest is listed as checks, and what was not compared is lis
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,10 +15,53 @@ import commands
 import evidence
 import fixtures
 import page_judged_tables
+import results
 
 # === Constants ===
 
 NEEDED = ("position", "length", "repeats", "cross", "models", "confidently_wrong")  # of a result of pairs
+NUMBERS = ("value", "low", "high", "k", "n")  # of a figure: numbers or null
+# What the fields of a summary hold, where they are there and not null: a kind, or what stands in the object: under "*"
+# whatever its names are, else under names it must have. FIGURE: numbers or null, `value` and both bounds or none.
+FIGURE = object()
+SHARE = {"value": float, "k": float, "n": float}
+RUN_SHAPE: dict[str, Any] = {
+    **dict.fromkeys(("arms", "baselines", "position", "length", "repeats", "cross", "models", "people_by"), dict),
+    **dict.fromkeys(("detectable", "usage", "cost_usd", "hashes", "bootstrap", "confidently_wrong", "by"), dict),
+    **dict.fromkeys(("comparisons", "warnings"), list),
+    **dict.fromkeys(("items", "questions", "no_consensus", "repeats_run"), float),
+    **dict.fromkeys(("slug", "title", "decision", "headline", "split", "status"), str),
+}
+JUDGE_SHAPE: dict[str, Any] = {
+    **dict.fromkeys(("graded", "judge_mean", "compared", "wins_a", "wins_b", "ties", "order_flips"), float),
+    **dict.fromkeys(("flip_rate", "judge_failures", "flips_first", "flips_second"), float),
+    **dict.fromkeys(("invalid", "failed", "missing", "unguided"), float),
+    **dict.fromkeys(("scores", "mean_words_by_score", "codes"), {"*": int}),
+    **dict.fromkeys(("judge_mean_interval", "win_rate"), FIGURE),
+    "by_category_interval": {"*": {"value": float, "low": float, "high": float, "n": float}},
+    "by_check": {"*": {"mean": int, "n": int}},
+    "panel_agreement": {"exact": {"*": SHARE}, "alpha": float, "n": float, "reason": str},
+    "kinship": {"*": dict},
+    "judges": {"*": dict},
+}
+GRADE_SHAPE = {**JUDGE_SHAPE, "by_category": {"*": float}, "length": {"spearman": float, "low": float, "high": float}}
+COMPARE_SHAPE = {**JUDGE_SHAPE, "by_category": {"*": {"win_rate": int, "n": int}}, "length": dict}
+FILE_SHAPE: dict[str, Any] = {
+    "run": dict,
+    "runs": {"*": dict},
+    "metrics": {"*": FIGURE},
+    "judges": {"*": {"*": FIGURE}},
+    **dict.fromkeys(("pairings", "identical", "cells", "disagreements", "big_disagreements"), list),
+    "strengths": {"*": {"*": FIGURE}},
+}
+CELL_SHAPE = {"human": int, "judge": int, "n": int}
+KIND_WORDS: dict[Any, str] = {
+    dict: "an object",
+    list: "a list",
+    float: "a number or null",
+    int: "a number",
+    str: "a text",
+}
 FAILED, OPEN, PASSED = "no", "open", "yes"
 
 
@@ -84,6 +128,7 @@ def read_source(folder: str) -> Source:
     if missing:
         text = f"{os.path.join(folder, 'summary.json')}: field {missing[0]!r} is missing: an earlier version wrote it"
         raise evidence.EvidenceError(f"{text}\nhint: {hint}")
+    check_run_shape(summary, os.path.join(folder, "summary.json"))
     fixture = needed(folder, "inputs/fixture.jsonl", "a run holds a copy of its fixture; this folder is not whole")
     with evidence.open_file(fixture) as stream:
         items, _ = fixtures.load_items(stream.read(), fixture)
@@ -104,7 +149,7 @@ def read_judged(paths: list[str]) -> list[dict[str, Any]]:
     """Files of `judge.py grade`, `compare` or `human`, at most one of each kind. Raises: EvidenceError."""
     files: dict[str, dict[str, Any]] = {}
     for path in paths:
-        data = evidence.read_object(path)
+        data = results.read_value(path)
         kind = page_judged_tables.kind_of_file(data)
         if kind is None:
             raise evidence.EvidenceError(f"{path}: expected a file that judge.py grade, compare or human wrote")
@@ -112,17 +157,99 @@ def read_judged(paths: list[str]) -> list[dict[str, Any]]:
             raise evidence.EvidenceError(
                 f"{path}: a page shows one graded or compared file, and one of people's labels"
             )
-        check_rows(data, kind, path)
+        if kind != "human":
+            results.checked_judged(data, path)
+        check_judged_shape(data, path)
         files[kind] = data
     return list(files.values())
 
 
-def check_rows(data: dict[str, Any], kind: str, path: str) -> None:
-    """Refuse items that are no objects. Raises: EvidenceError naming the place."""
-    name = {"grade": "results", "compare": "pairs"}.get(kind)
-    for place, row in enumerate(data[name] if name else []):
-        if not isinstance(row, dict):
-            raise evidence.EvidenceError(f"{path}: {name}[{place}]: expected an object, got {type(row).__name__}")
+def check_judged_shape(data: dict[str, Any], path: str) -> None:
+    """Refuse a file whose summaries cannot be shown. Raises: EvidenceError naming the fields."""
+    shape = COMPARE_SHAPE if isinstance(data.get("pairs"), list) else GRADE_SHAPE
+    problems = list(field_problems(data, FILE_SHAPE, ""))
+    summaries = {"judge": data["judge"]} if "judge" in data else {}
+    for name in ("pairings", "cells", "disagreements", "big_disagreements"):
+        for place, one in enumerate(data[name] if isinstance(data.get(name), list) else []):
+            where = f"{name}[{place}]"
+            needs = {"pairings": {"a": str, "b": str, "judges": {"*": dict}}, "cells": CELL_SHAPE}
+            differs = {"id": None, "human": None, "judge": None}
+            problems += part_problems(one, needs.get(name, differs), where)
+            summaries.update(inner_of(one, where) if name == "pairings" else {})
+    summaries.update(inner_of(data.get("judge"), "judge"))
+    for name, summary in summaries.items():
+        if isinstance(summary, dict):
+            problems += field_problems(summary, shape, f"{name}.")
+    problems += figure_problems({key: value for key, value in data.items() if key not in ("results", "pairs")})
+    results.refuse([f"{path}: {problem}" for problem in dict.fromkeys(problems)])
+
+
+def inner_of(summary: Any, where: str) -> dict[str, Any]:
+    """Field -> summary of each judge that a summary holds."""
+    judges = summary.get("judges") if isinstance(summary, dict) else None
+    return {f"{where}.judges.{name}": one for name, one in judges.items()} if isinstance(judges, dict) else {}
+
+
+# === Shape of a summary ===
+
+
+def check_run_shape(summary: dict[str, Any], path: str) -> None:
+    """Refuse a run's summary that cannot be shown. Raises: EvidenceError naming the fields."""
+    problems = [*field_problems(summary, RUN_SHAPE, ""), *figure_problems(summary)]
+    results.refuse([f"{path}: {problem}" for problem in dict.fromkeys(problems)])
+
+
+def field_problems(value: dict[str, Any], shape: dict[str, Any], where: str) -> Iterator[str]:
+    """One line for each field that is there and not null, and not of its shape."""
+    for key, part in value.items():
+        if key in shape and part is not None:
+            yield from part_problems(part, shape[key], f"{where}{key}")
+
+
+def part_problems(part: Any, shape: Any, name: str) -> Iterator[str]:
+    """What is wrong with one part of a summary; a shape of None is anything."""
+    if isinstance(shape, dict) or shape is FIGURE:
+        if not isinstance(part, dict):
+            yield f"field '{name}': expected an object, got {results.kind_of(part)}"
+            return
+        if shape is FIGURE:
+            bounds = ("low", "high") if "low" in part or "high" in part else ()
+            shape = dict.fromkeys(("value", *bounds), float)
+        for key in part if "*" in shape else shape:
+            if key in part:
+                yield from part_problems(part[key], shape.get(key, shape.get("*")), f"{name}.{key}")
+            else:
+                yield f"field '{name}.{key}' is missing"
+    elif shape is not None and not fits(part, shape):
+        yield f"field '{name}': expected {KIND_WORDS[shape]}, got {results.kind_of(part)}"
+
+
+def fits(part: Any, kind: Any) -> bool:
+    """Whether a value is of a kind; of numbers and texts null is, which says that there is none."""
+    if kind in (int, float):
+        number = isinstance(part, (int, float)) and not isinstance(part, bool)
+        return number or (kind is float and part is None)
+    return isinstance(part, kind) or (kind is str and part is None)
+
+
+def figure_problems(summary: dict[str, Any]) -> list[str]:
+    """One line for each part of a figure (an object with `value` and a count or bound) that is no number and not null.
+
+    Goes down level by level, however deep a file is nested.
+    """
+    problems = []
+    level: list[tuple[str, Any]] = [("", summary)]
+    while level:
+        below: list[tuple[str, Any]] = []
+        for where, value in level:
+            parts = value.items() if isinstance(value, dict) else enumerate(value)
+            figure = isinstance(value, dict) and "value" in value and any(key in value for key in NUMBERS[1:])
+            for key, part in parts:
+                name = f"{where}.{key}" if where else str(key)
+                below += [(name, part)] if isinstance(part, (dict, list)) else []
+                problems += list(part_problems(part, float, name)) if figure and key in NUMBERS else []
+        level = below
+    return problems
 
 
 # === Checks ===

@@ -472,7 +472,15 @@ class WhatCannotBeShown(ReportCase):
         target, made = self.copy(), json.loads(json.dumps(self.summary))
         made["arms"]["control-first"]["metrics"]["kappa"]["value"] = "high"
         Path(target, "summary.json").write_text(json.dumps(made), encoding="utf-8")
-        self.assertIn("not laid out as this toolkit writes it", self.refused(target))
+        expected = "copy/summary.json: field 'arms.control-first.metrics.kappa.value': expected a number or null"
+        self.assertIn(expected, self.refused(target))
+        made["position"], made["arms"]["control-first"]["metrics"]["kappa"]["value"] = 5, 0.0
+        Path(target, "summary.json").write_text(json.dumps(made), encoding="utf-8")
+        self.assertIn("copy/summary.json: field 'position': expected an object, got a number", self.refused(target))
+        made["position"] = {}
+        Path(target, "summary.json").write_text(json.dumps(made), encoding="utf-8")
+        said = self.refused(target)
+        self.assertIn("not laid out as this toolkit writes it: field 'control-longer' is missing", said)
 
     def test_a_file_of_something_else(self) -> None:
         path = Path(self.folder, "other.json")
