@@ -294,18 +294,25 @@ def verified(folder: str, skip_unbuilt: bool = False) -> tuple[dict[str, Any], d
     return config, {"eval.json": data, **{name: entry[1] for name, entry in inputs.items()}}
 
 
-def load_later(path: str, name: str, data: bytes) -> None:
+def load_later(path: str, name: str, data: bytes, lock: Any) -> None:
     """The same, executed when something of the module is first asked for: a command needs a part of the rooms.
 
-    The bytes are those that were verified, whenever that is. For commands without threads of their own.
+    The bytes are those that were verified, whenever that is. lock: held while any room is executed. A mode with threads
+    of its own loads its rooms at once instead, for a thread could meet a function whose neighbours are not there yet.
     """
     import types
 
+    pending = [data]
+
     class Later(types.ModuleType):
         def __getattr__(self, wanted: str) -> Any:
-            self.__class__ = types.ModuleType  # type: ignore[assignment]  # from here on a module like any other
-            exec(compile(data, path, "exec"), self.__dict__)
-            return getattr(self, wanted)
+            with lock:
+                if pending:
+                    exec(compile(pending.pop(), path, "exec"), self.__dict__)
+                    self.__class__ = types.ModuleType  # type: ignore[assignment]  # from here on like any other
+            if wanted in self.__dict__:
+                return self.__dict__[wanted]
+            raise AttributeError(f"module {name!r} has no attribute {wanted!r}")
 
     module = Later(name)
     module.__file__ = path
@@ -319,7 +326,9 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, at
     """
     import os
     import re
+    import threading
 
+    lock = threading.RLock()
     places = {"agreement": "agreement.py", "client": "client.py"}
     places.update({plain[len("engine/") : -3]: plain for plain in inputs if plain.startswith("engine/")})
 
@@ -334,7 +343,7 @@ def load_rooms(inputs: dict[str, bytes], config: dict[str, Any], folder: str, at
         if name in places:
             load_room(name)
     for name, plain in places.items():
-        load_later(os.path.join(home(), plain), name, inputs[plain])
+        load_later(os.path.join(home(), plain), name, inputs[plain], lock)
     for name in ("recipe", "check"):
         load(own_path(folder, config, f"{name}.py"), name, inputs[f"{name}.py"])
     if "tables.py" in inputs:
@@ -693,7 +702,7 @@ def run(options: Any) -> int:
     if not asks:
         lock_offline(children=options.run_pinned_code, copies=bool(options.rescore))
     config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
-    modes = load_rooms(inputs, config, folder, at_once=("modes", "probe") if asks else ())
+    modes = load_rooms(inputs, config, folder, at_once=("modes", "probe") if asks or options.demo else ())
     options.readers = own_readers(options.diff, folder) if options.diff else None
     result: int = modes.main(options, folder, config, inputs)
     return result

@@ -10,6 +10,7 @@ import os
 from collections import Counter
 from typing import Any
 
+import commands
 import evidence
 import fixtures
 
@@ -26,6 +27,8 @@ def lines_of(folder: str, manifest: dict[str, Any], evaluation: Any) -> list[str
     for name in sorted(set(then) | set(now)):
         if then.get(name) == now.get(name) or name.startswith("engine/") or name in TOOLKIT:
             continue
+        if name == "check.py" and is_toolkits(name, now.get(name)):
+            continue
         what = difference(os.path.join(folder, "inputs", name), name, evaluation)
         if what != "":
             parts.append(name if what is None else f"{name} ({what})")
@@ -34,6 +37,14 @@ def lines_of(folder: str, manifest: dict[str, Any], evaluation: Any) -> list[str
     copies = os.path.join(folder, "inputs")
     own = f"; the run's own are in {copies}" if os.path.isdir(copies) else ""
     return [f"{folder}: scored with other inputs than the run was made with: {', '.join(parts)}{own}"]
+
+
+def is_toolkits(name: str, digest: str | None) -> bool:
+    """Whether an evaluation's file is the toolkit's own, and no file of the evaluation."""
+    try:
+        return evidence.sha256_file(os.path.join(commands.toolkit_home(), name)) == digest
+    except OSError:
+        return False
 
 
 def difference(path: str, name: str, evaluation: Any) -> str | None:
