@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 from pathlib import Path
 from typing import Any
@@ -453,6 +454,23 @@ class Start(unittest.TestCase):
         done = subprocess.run(words, capture_output=True, encoding="utf-8", timeout=60, check=False)
         self.assertEqual("[]", done.stderr.strip())
         self.assertIn("python3 -I run_eval.py --demo", done.stdout)
+
+    def test_a_room_is_executed_once_and_when_it_is_first_used_whoever_is_first(self) -> None:
+        name, lock, found = "a_room_of_this_test", threading.RLock(), []
+        self.addCleanup(sys.modules.pop, name, None)
+        code = b"import time\ntimes = [1]\ntime.sleep(0.05)\ndef answer():\n    return last\nlast = 42\n"
+        room("run_eval").load_later("nowhere.py", name, code, lock)
+        module = sys.modules[name]
+        self.assertNotIn("times", vars(module))
+        threads = [threading.Thread(target=lambda: found.append(module.answer())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual([42] * 8, found)
+        self.assertEqual("module", type(module).__name__)
+        with self.assertRaisesRegex(AttributeError, "has no attribute 'nothing'"):
+            _ = module.nothing
 
     def test_the_loader_is_the_same_text_wherever_it_is_repeated(self) -> None:
         pattern = re.compile(r"def load\(path.*?return module\n", re.DOTALL)
