@@ -867,7 +867,11 @@ def length_bias(rows: Iterable[tuple[float, float, MaybeLabel, MaybeLabel]], lev
     Pairs of equal length leave; equal, invalid and missing labels leave the rates.
     Source: McNemar 1947; the equal-opportunity gap of Saito et al. 2023, arXiv 2310.10076.
     """
-    given = Counter(((a > b) - (a < b), judge_label, human_label) for a, b, judge_label, human_label in rows)
+    read = [((a > b) - (a < b), judge_label, human_label) for a, b, judge_label, human_label in rows]
+    try:
+        given = Counter(read)
+    except TypeError:  # a label that is no text at all: naming the labels one by one says which
+        given = Counter((longer, canonical(one), canonical(other)) for longer, one, other in read)
     picks: Counter[tuple[bool | None, bool | None]] = Counter()
     for (longer, judge_label, human_label), count in given.items():
         row = LengthRow(longer, 0, judge_label, human_label)

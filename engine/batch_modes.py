@@ -27,6 +27,7 @@ import providers
 import refusals
 import rows
 import transport
+import trust
 
 # === Constants ===
 
@@ -314,5 +315,6 @@ def settle(
     modes.say(
         f"hint: or a batch of the rest: {commands.command(evaluation.folder, '--export-batch FILE --run', folder)}"
     )
-    modes.say(f"hint: or ask the rest directly: {commands.command(evaluation.folder, '--resume', folder)}")
+    said = "".join(trust.said_again(run.arm) for run in runs.values())
+    modes.say(f"hint: or ask the rest directly: {commands.command(evaluation.folder, '--resume', folder)}{said}")
     return 3

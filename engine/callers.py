@@ -104,7 +104,7 @@ def lone_key_problem(line: str) -> str | None:
     token = line.rstrip("=")
     filled = len(line) - len(token)
     if NAMED.search(token) or (filled and (filled > 2 or len(line) % 4 or VARIABLE.fullmatch(token))):
-        return "holds a name with ':' or '=', and no key that stands alone; expected NAME=KEY, or one key alone"
+        return "may be a name with ':' or '=' and no key; write NAME=KEY, NAME being the variable of the arm's key_env"
     return None
 
 

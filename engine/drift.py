@@ -29,7 +29,7 @@ def lines_of(folder: str, manifest: dict[str, Any], evaluation: Any) -> list[str
             continue
         if name == "check.py" and is_toolkits(name, now.get(name)):
             continue
-        what = difference(os.path.join(folder, "inputs", name), name, evaluation)
+        what = difference(os.path.join(folder, "inputs", name), name, then.get(name), evaluation)
         if what != "":
             parts.append(name if what is None else f"{name} ({what})")
     if not parts:
@@ -47,11 +47,13 @@ def is_toolkits(name: str, digest: str | None) -> bool:
         return False
 
 
-def difference(path: str, name: str, evaluation: Any) -> str | None:
+def difference(path: str, name: str, manifest_hash: str | None, evaluation: Any) -> str | None:
     """How the run's own copy of a file differs; '' = in nothing but pins, None = there is nothing to say or to read."""
     if name not in ("eval.json", "fixture.jsonl"):
         return None
     try:
+        if evidence.sha256_file(path) != manifest_hash:
+            return "the run's copy of it was changed since"
         if name == "eval.json":
             return ", ".join(settings_changed(evidence.read_object(path), evaluation.config))
         with evidence.open_file(path) as stream:

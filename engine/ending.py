@@ -11,7 +11,6 @@ import os
 import re
 import shlex
 from collections import Counter
-from collections.abc import Iterable
 from typing import Any
 
 import commands
@@ -98,7 +97,8 @@ def enough_usd(runs: dict[str, generate.ArmRun], limit: float) -> float:
     whole = 0.0
     for run in runs.values():
         counts = run.progress.counts
-        cost = run.progress.cost + run.progress.unpriced * generate.worst_cost(run)
+        unknown = run.progress.unpriced + run.progress.maybe_billed
+        cost = run.progress.cost + unknown * generate.worst_cost(run)
         done = sum(counts) - counts[generate.MISSING] - counts[generate.FAILED]
         whole += cost * sum(counts) / done if done else cost
     enough = max(whole * 1.1 + max(map(generate.worst_cost, runs.values())), 2 * limit if not whole else 0.0)
@@ -118,17 +118,19 @@ def same_pace(options: Any, max_usd: float | None = None) -> str:
     return "".join(f" {word}" for word in words)
 
 
-def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "", arms: Iterable[Any] = ()) -> str:
+def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "", said: str = "") -> str:
     """How the run goes on.
 
-    arm: the one that a stop was about, if it was about one; pace: flags to be given again; arms: all that are asked.
+    arm: the one that a stop was about, if it was about one; pace, said: flags of pace and judges to be given again.
     """
     bare = commands.command(evaluation.folder, "--resume", folder)
-    resume = bare + "".join(map(trust.said_again, arms)) + pace
+    resume = bare + said + pace
     if arm is None or not (code == "auth" or asks_the_same(code)):
         return f"resume with: {resume}"
     if code == "auth" and not arm.frozen:
-        return f"resume with a key that is accepted: {bare}{pace}{trust.said_again(arm, 'VAR') or ' --key-env VAR'}"
+        return (
+            f"resume with a key that is accepted: {bare}{pace}{trust.said_again(arm, None, 'VAR') or ' --key-env VAR'}"
+        )
     if code == "auth" and arm.settings.get("key_env"):
         return f"put a key that is accepted into {arm.settings['key_env']}, then resume with: {resume}"
     change = f"change arms.{arm.name} in eval.json, --freeze" if arm.frozen else "change the command"
@@ -147,5 +149,6 @@ def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun],
     voice.error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed{why}; the run is not complete")
     spent = problem is not None and str(problem).startswith("--max-usd")
     pace = same_pace(options, enough_usd(runs, options.max_usd) if spent else None)
-    code, arms = problem.code if problem is not None else None, [run.arm for run in runs.values()]
-    messages.say("hint: " + way_on(evaluation, folder, arm, code, pace, arms))
+    code, key_file = problem.code if problem is not None else None, getattr(options, "key_file", None)
+    said = "".join(trust.said_again(run.arm, key_file) for run in runs.values())
+    messages.say("hint: " + way_on(evaluation, folder, arm, code, pace, said))

@@ -83,7 +83,7 @@ def open_own(path: str, flags: int) -> int:
     """
     kind = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        descriptor = os.open(path, flags | os.O_CREAT | kind, 0o644)
+        descriptor = os.open(path, flags | os.O_CREAT | kind, 0o666)  # less the umask, as open() does
     except OSError as error:
         if error.errno == errno.ELOOP:
             raise OSError(error.errno, "expected a file of the run, got a link", path) from None
@@ -552,7 +552,10 @@ def drop_torn_tail(path: str) -> int:
             end, position = (start + found + 1 if found >= 0 else 0), start
         stream.seek(end)
         tail = stream.read()
-        if tail and is_whole_entry(tail, path):
+        whole = tail.rstrip(b"\0")  # what a power cut may have left instead of the line feed
+        if whole and is_whole_entry(whole, path):
+            stream.seek(end + len(whole))
+            stream.truncate()
             stream.write(b"\n")
             return 0
         stream.seek(0)
@@ -590,7 +593,7 @@ def tail_problem(tail: bytes) -> str:
         _, end = PLAIN.raw_decode(text)
     except (ValueError, RecursionError):
         return ""
-    return "not valid UTF-8" if end == len(text) else "several entries in one line"
+    return "no entry of ours, or not valid UTF-8" if end == len(text) else "several entries in one line"
 
 
 # === Run folder ===

@@ -347,6 +347,9 @@ def arm_problems(manifest: dict[str, Any], where: str) -> list[str]:
     if not arms or not all(isinstance(name, str) and name for name in arms) or len(set(arms)) < len(arms):
         return [f"{where}: field 'arms': expected different names, got {shown(arms)}"]
     lines = []
+    if not all(isinstance(name, str) and name in arms for name in manifest["unlisted_arms"]):
+        got = shown(manifest["unlisted_arms"])
+        lines.append(f"{where}: field 'unlisted_arms': expected some of {', '.join(map(shown, arms))}, got {got}")
     for name in arms:
         settings = manifest["arm_settings"].get(name)
         try:

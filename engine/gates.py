@@ -33,6 +33,7 @@ SIGNS: dict[str, Callable[[float, float], bool]] = {
 ALIASES = {"consistent": "position_consistency", "valid": "valid_output", "AC1": "ac1"}  # what the tables call them
 PASS, FAIL, INCONCLUSIVE = "pass", "fail", "inconclusive"
 EXIT = {PASS: 0, FAIL: 1, INCONCLUSIVE: 4}
+CONTROLS = ("control-longer", "control-first", "control-random")
 HOPELESS = 20  # times the pairs at hand: who would need more than that is not told to add some
 
 
@@ -97,7 +98,7 @@ def refuse_unknown_judges(gates: list[Gate], names: list[str]) -> None:
             if who not in names:
                 text = f"--gate {gate.text!r}: no judge {who!r}; there are {', '.join(names)}"
                 both = f"; ask both in one run, --arms {names[0]},{who}, or join a run of it with --merge"
-                raise GateError(text + (both if who.startswith("control-") else ""))
+                raise GateError(text + (both if who in CONTROLS else ""))
 
 
 # === Find the figures ===
@@ -163,7 +164,7 @@ def more_pairs(gate: Gate, shown: dict[str, Any], value: float, low: float, high
     """How many further pairs would settle it if the value stayed as it is."""
     n = shown.get("n_units") or shown.get("n") or 0
     needed = agreement.pairs_to_settle(n, value, agreement.Interval(low, high, None, "percentile"), gate.threshold)
-    if needed is None:
+    if needed is None or n == 0:
         return ""
     if needed <= n:
         return "; an end of the interval is the threshold itself, and more pairs may leave it there"

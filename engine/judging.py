@@ -254,16 +254,23 @@ def open_work(job: Job, arms: list[evaluations.Arm], overwrite: bool) -> dict[st
 def refuse_edited(job: Job, manifest: dict[str, Any]) -> None:
     """Raises: FileProblem when the file under --out is not what this command wrote: its edits would be lost."""
     written = manifest.get("out_sha256")
-    if written is not None and os.path.exists(job.out) and evidence.sha256_file(job.out) != written:
-        raise results.FileProblem(f"{job.out}: was changed since this command wrote it", OVERWRITE_HINT)
+    known = written if isinstance(written, list) else []
+    if known and os.path.exists(job.out) and evidence.sha256_file(job.out) not in known:
+        hint = "move it away: the same command makes it again from the replies that are kept, and asks nothing"
+        raise results.FileProblem(f"{job.out}: was changed since this command wrote it", hint)
 
 
 def write_out(out: str, data: bytes) -> None:
-    """Write the file under --out, and note beside its replies what was written."""
-    evidence.write_atomic(out, data)
+    """Write the file under --out, after a note beside its replies of what is written.
+
+    What stood there before stays noted too: this process may end between the two.
+    """
     folder = f"{out}.work"
     manifest = evidence.read_object(os.path.join(folder, "manifest.json"))
-    evidence.write_manifest(folder, {**manifest, "out_sha256": evidence.sha256(data)})
+    before = manifest.get("out_sha256")
+    known = [*(before[-1:] if isinstance(before, list) else []), evidence.sha256(data)]
+    evidence.write_manifest(folder, {**manifest, "out_sha256": list(dict.fromkeys(known))})
+    evidence.write_atomic(out, data)
 
 
 def difference(job: Job, before: dict[str, Any], wanted: dict[str, Any]) -> str:

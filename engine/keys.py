@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 # === Constants ===
 
 REMOVED = "[API key removed]"
+MAX_PLACEHOLDER = 24
+PLACEHOLDER = re.compile(r"[a-z]+([-_ ][a-z]+)*|[A-Z]+", re.ASCII)
 MIN_SECRET = 8  # characters; a shorter "key" ("none", "EMPTY") is a word for a local server, not a secret
 MAX_ESCAPES = 16  # backslashes in front of one character that are still read as its escape
 ESCAPED = (b"\\u", b"\\/", b"\\\\", b'"text"', b"%", b"&")  # in a body that may hold the key in another spelling
@@ -24,7 +26,7 @@ MARKUP_NAMES = {"&": "amp", "<": "lt", ">": "gt", '"': "quot", "'": "apos", "/":
 PART = 10  # characters of a key's start or end that count as the key, in an error text; of a short key half of it
 CUT_PART = 6  # the fewest that do, and enough of them where a text ends or was cut off
 CUT = re.compile(r"[ \"'`]{0,3}(?:\.\.|\u2026|\*|\u2022|\Z)")  # what stands there, read away from the key
-BETWEEN_BYTES = r"(?:[\s:.,_-]|\\[nrt]){0,4}(?:\\{0,16}x|0x)?"  # of a key in hex, written byte by byte
+BETWEEN_BYTES = r"(?:[\s:.,_|;'\"-]|\\[nrt]){0,6}(?:\\{0,16}x|0x)?"  # of a key in hex, written byte by byte
 # One character, as JSON, Python, URL or HTML text may spell it; a backslash before a sign stands for nothing.
 ESCAPE = re.compile(
     rf"\\(?:\\|u005c){{0,{MAX_ESCAPES}}}(?:u([0-9a-f]{{4}})|x([0-9a-f]{{2}})|(?=[^\w\s]))"
@@ -88,6 +90,14 @@ def key_problem(key: str) -> str | None:
     return None
 
 
+def is_placeholder(key: str) -> bool:
+    """Whether a key is words of letters alone, such as lm-studio or sk-no-key-required: what servers without keys get.
+
+    Such words stand in ordinary texts; a key that a provider gives out holds digits, or is far longer.
+    """
+    return len(key) < MAX_PLACEHOLDER and PLACEHOLDER.fullmatch(key) is not None
+
+
 # === Taking it out of texts ===
 
 
@@ -104,7 +114,7 @@ class Scrubber:
         self.in_bytes: list[bytes] = []
         if not self.key:
             return
-        if len(self.key) < MIN_SECRET:
+        if not self.secret:
             self.others = re.compile(rf"(?<![A-Za-z0-9_-]){re.escape(self.key)}(?![A-Za-z0-9_-])")
             return
         self.spelled = re.compile(escaped_form(self.key), re.IGNORECASE)
@@ -118,7 +128,7 @@ class Scrubber:
     @property
     def secret(self) -> bool:
         """Whether the key is long enough to be one; content is left alone otherwise."""
-        return len(self.key) >= MIN_SECRET
+        return len(self.key) >= MIN_SECRET and not is_placeholder(self.key)
 
     def __call__(self, text: str) -> str:
         """An error text or header without the key, and without a long enough piece of its start or end."""
@@ -201,7 +211,12 @@ def escaped_form(key: str) -> str:
     for char in key:
         code = ord(char)
         percent = "".join(rf"%(?:25){{0,{MAX_ESCAPES}}}{byte:02x}" for byte in char.encode("utf-8"))
-        ways = [f"{escape}u{code:04x}", percent, rf"&(?:amp;){{0,4}}#(?:0{{0,6}}{code}|x0{{0,6}}{code:x});?"]
+        ways = [
+            f"{escape}u{code:04x}",
+            *([f"{escape}x{code:02x}"] if code < 256 else []),
+            percent,
+            rf"&(?:amp;){{0,4}}#(?:0{{0,6}}{code}|x0{{0,6}}{code:x});?",
+        ]
         if char in MARKUP_NAMES:
             ways.append(rf"&(?:amp;){{0,4}}{MARKUP_NAMES[char]};")
         ways.append(re.escape(char) if char.isalnum() else f"(?:{escape})?{re.escape(char)}")

@@ -18,14 +18,9 @@ import sheets
 
 # === Constants ===
 
-ALIASES = {  # names that other tools' pairs use
-    "id": "item_id",
-    "prompt": "text",
-    "question": "text",
-    "response_a": "answer_a",
-    "response_b": "answer_b",
-    "winner": "gold",
-}
+ALIASES = {"id": "item_id", "prompt": "text"}  # names that other tools' pairs use
+# Names that only count where no other name of that field stands in the file.
+SECOND_ALIASES = {"question": "text", "response_a": "answer_a", "response_b": "answer_b", "winner": "gold"}
 GOLD_WORDS = {  # and how they spell a label
     **dict.fromkeys(("a", "model_a", "answer_a", "response_a"), "A"),
     **dict.fromkeys(("b", "model_b", "answer_b", "response_b"), "B"),
@@ -244,30 +239,51 @@ def is_one_value(data: bytes) -> bool:
 
 
 def pair_rows(path: str) -> Iterator[tuple[int, Any]]:
-    """(line, row as it stands there) of a file of pairs: a table with a header line, or one JSON object a line.
+    """(line, row under the fixture's names) of a file of pairs: a table with a header, or one JSON object a line.
 
     Raises: FileProblem, EvidenceError.
     """
+    rows: list[tuple[int, Any]]
     if sheets.is_sheet(path):
-        for row in sheets.read_sheet(path):
-            # an empty cell says nothing, but an empty answer is one
-            filled = {name: text for name, text in row.cells.items() if text or ALIASES.get(name, name) in ANSWERS}
-            yield row.line, filled
-        return
-    data = results.read_bytes(path)
-    for number, start, end in fixtures.line_spans(data):
-        yield number, evidence.parse_json(data[start:end], f"{path}:{number}")
+        rows = [(row.line, row.cells) for row in sheets.read_sheet(path)]
+    else:
+        data = results.read_bytes(path)
+        spans = fixtures.line_spans(data)
+        rows = [(number, evidence.parse_json(data[start:end], f"{path}:{number}")) for number, start, end in spans]
+    names = names_of([row for _, row in rows if isinstance(row, dict)])
+    for number, row in rows:
+        named = with_names(row, names) if isinstance(row, dict) else row
+        if sheets.is_sheet(path):  # an empty cell says nothing, but an empty answer is one
+            named = {name: text for name, text in named.items() if text or name in ANSWERS}
+        yield number, named
+
+
+def names_of(rows: Sequence[dict[str, Any]]) -> dict[str, str]:
+    """What the names that rows have besides the fixture's stand for, the same for all rows of a file."""
+    there = {name for row in rows for name in row}
+    taken = {ALIASES.get(name, name) for name in there}
+    second = {name: field for name, field in SECOND_ALIASES.items() if name in there and field not in taken}
+    if "winner" in second and not any(label_of(row.get("winner")) in fixtures.GOLD_LABELS for row in rows):
+        del second["winner"]  # the name of a model, say
+    return {**ALIASES, **second}
+
+
+def with_names(row: dict[str, Any], names: dict[str, str]) -> dict[str, Any]:
+    """A row under the fixture's names; where it has the fixture's own name too, the other is a field of its own."""
+    return {names.get(key, key) if names.get(key, key) not in row else key: value for key, value in row.items()}
+
+
+def label_of(value: Any) -> Any:
+    """A gold label as the fixture spells it; what is none stays as it is."""
+    return GOLD_WORDS.get(value.strip().lower(), value) if isinstance(value, str) else value
 
 
 def with_defaults(row: dict[str, Any]) -> dict[str, Any]:
-    """A pair with the fixture's names and labels, no consensus and the test split where it does not say."""
-    named = {ALIASES.get(key, key) if ALIASES.get(key, key) not in row else key: value for key, value in row.items()}
-    if type(named.get("item_id")) is int:
-        named["item_id"] = str(named["item_id"])
-    gold = named.get("gold")
-    if isinstance(gold, str):
-        named["gold"] = GOLD_WORDS.get(gold.strip().lower(), gold)
-    return {"split": "test", "gold": None, **named}
+    """A pair with the fixture's spelling of labels, no consensus and the test split where it does not say."""
+    found = {"split": "test", "gold": None, **row}
+    if type(found.get("item_id")) is int:
+        found["item_id"] = str(found["item_id"])
+    return {**found, "gold": label_of(found["gold"])}
 
 
 def later_turn(row: dict[str, Any]) -> list[str]:

@@ -34,6 +34,7 @@ IDEOGRAPH = 0.72  # tokens a character of scripts from U+2E80 on
 VOCABULARY = "fb374d419588a4632f3f557e76b4b70aebbca790"  # tiktoken's cache file name of o200k_base
 OVERHEAD = 12  # tokens that chat templates add to a request, about
 WRITES = ("manifest.json", "journal.jsonl (until complete)", "raw.jsonl.gz", "inputs/")
+FEW = 10  # pairs below which a plan says nothing of precision
 ASSUMED_AGREEMENT = 0.8  # share of pairs a judge is right on, where eval.json plans with no other
 WANTED_AGREEMENT, WANTED_KAPPA = 0.05, 0.1  # half widths that a plan says the number of pairs for
 SHOW_EVERY_S = (0.5, 30.0)  # a terminal, anything else
@@ -191,7 +192,7 @@ def precision(evaluation: Any, items: Any) -> dict[str, Any] | None:
     scored = [item for item in items if item.get("gold") is not None]
     labels = Counter(item["gold"] for item in scored)
     n = len(scored)
-    if not n:
+    if n < FEW:
         return None
     chance = sum(count * count for count in labels.values()) / (n * n)
     questions = len({item.get("cluster") or (item["item_id"],) for item in scored})

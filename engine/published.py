@@ -555,19 +555,8 @@ def check_labels(state: State) -> Outcome:
     name = foreign.shown(config.get("slug") or "this evaluation")
     if config.get("slug") != state.ours.slug or "fixture.jsonl" not in state.ours.hashes:
         return verifying.not_checked(f"no pairs of {name} here to compare with: figures rest on the publisher's labels")
-    places = {item_id: place for place, item_id in enumerate(state.ours.items.ids)}
-    lines = []
-    for item in fixture:
-        place = places.pop(item["item_id"], None)
-        gold = None if place is None else state.ours.items[place]["gold"]
-        if place is None:
-            lines.append(f"{foreign.shown(item['item_id'], 60)}: is not in the fixture here")
-        elif gold != item.get("gold"):
-            shown = (
-                f"{foreign.shown(item['item_id'], 60)}: gold: expected {gold}, got {foreign.shown(item.get('gold'))}"
-            )
-            lines.append(shown)
-    return judged(lines, f"{len(fixture)} pairs with the gold labels here")
+    lines = verifying.pair_problems(fixture, state.ours.items)
+    return judged(lines, f"{len(fixture)} pairs, equal to those here")
 
 
 CHECKS: tuple[tuple[str, Callable[[State], Outcome]], ...] = (

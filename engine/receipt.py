@@ -24,6 +24,7 @@ import evidence
 import fixtures
 import foreign
 import rescore
+import trust
 
 # === Constants ===
 
@@ -315,6 +316,7 @@ def refuse_incomplete(opened: foreign.Opened, evaluation: Any) -> None:
     path = opened.folder.path
     ours = opened.manifest["slug"] == evaluation.slug
     resume = commands.command(evaluation.folder, "--resume", path) if ours else commands.command_for(path, "--resume")
+    resume += "".join(map(trust.said_again, opened.arms))
     raise NotAReceipt(f"{foreign.shown(path)}: the run is not complete", f"resume with: {resume}")
 
 

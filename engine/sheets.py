@@ -33,6 +33,8 @@ def is_sheet(path: str) -> bool:
 def read_sheet(path: str) -> list[Row]:
     """All rows of a table, empty lines left out. Raises: FileProblem naming the file and the line."""
     text = decoded(results.read_bytes(path), path)
+    if "\0" in text:
+        raise results.FileProblem(f"{path}:{text.count(chr(10), 0, text.index(chr(0))) + 1}: holds U+0000")
     header = text.split("\n", 1)[0]
     csv.field_size_limit(1 << 27)
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=max(MARKS, key=header.count), strict=True)

@@ -97,7 +97,7 @@ def levels_of(item: dict[str, Any], dimension: str) -> tuple[str, ...]:
 
 def dimensions_of(config: dict[str, Any], asked: str | None) -> list[str]:
     """The dimensions a result is broken down by."""
-    return asked.split(",") if asked else list(config.get("dimensions", DIMENSIONS))
+    return list(dict.fromkeys(asked.split(",") if asked else config.get("dimensions", DIMENSIONS)))
 
 
 NOT_FIELDS = ("item_id", "text", "answer_a", "answer_b")  # of their own in every pair
@@ -146,6 +146,16 @@ def bootstrap_settings(config: dict[str, Any], options: Any) -> dict[str, Any]:
     seed = config.get("seed", 0) if options.seed is None else options.seed
     level = settings["level"] if options.level is None else options.level / 100
     return {"seed": seed, "resamples": options.bootstrap or settings["resamples"], "level": level}
+
+
+def rules_of(config: dict[str, Any]) -> dict[str, Any]:
+    """The settings that figures are worked out by, defaults filled in; repeats and seed are a run's own matter."""
+    return {
+        "decision": config.get("decision", "original"),
+        "labels": list(config.get("labels", agreement.GOLD_LABELS)),
+        "headline": config.get("headline", {}).get("metric", "kappa"),
+        "bootstrap": {"resamples": 10_000, "level": 0.95, **config.get("bootstrap", {})},
+    }
 
 
 class People:

@@ -39,6 +39,10 @@ def refuse_other_judges(
             problems.append(f"{where}: config_hash expected {expected}, got {manifest['config_hash'].get(name)}")
     if problems:
         raise evaluations.SettingError("\n".join(problems), "a run goes on as it began; to ask anew, start a new one")
+    own = [manifest["arm_settings"][name].get("endpoint") for name in unlisted]
+    if options.base_url and options.base_url not in own:
+        asked = ", ".join(shown(endpoint) for endpoint in own if endpoint) or "no judge of the command line"
+        raise evaluations.SettingError(f"--base-url {shown(options.base_url)}: the run asks {asked}")
     for name in unlisted:
         refuse_unsaid(folder, evaluations.Arm(name, manifest["arm_settings"][name], frozen=False), options)
 
@@ -52,18 +56,17 @@ def refuse_unsaid(folder: str, arm: Any, options: Any) -> None:
     if options.base_url == endpoint and (options.key_env or options.key_file):
         return
     text = f"{folder}: would ask {shown(endpoint)} with the key in {variable or 'the key file'}"
-    if options.base_url and options.base_url != endpoint:
-        raise evaluations.SettingError(f"{text}, not {shown(options.base_url)}")
-    raise evaluations.SettingError(text, f"if that is meant, say so: give{said_again(arm, variable or 'VAR')}")
+    raise evaluations.SettingError(text, f"if that is meant, say so: give{said_again(arm, options.key_file, variable)}")
 
 
 def shown(endpoint: str) -> str:
     """An address without what may follow its path."""
     try:
         parts = urlsplit(endpoint)
+        port = f":{parts.port}" if parts.port is not None else ""
     except ValueError:
         return "another address"
-    return f"{parts.scheme}://{parts.hostname}{parts.path}"
+    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
 
 
 def is_elsewhere(arm: Any) -> bool:
@@ -77,12 +80,13 @@ def is_elsewhere(arm: Any) -> bool:
         return True
 
 
-def said_again(arm: Any, variable: str | None = None) -> str:
+def said_again(arm: Any, key_file: str | None = None, variable: str | None = None) -> str:
     """' --base-url URL --key-env VAR' for a judge whose key goes to another machine, '' for any other.
 
-    variable: the one to name instead of the judge's own.
+    key_file: given for keys, so that no variable has to be named. variable: to name instead of the judge's own.
     """
     variable = variable or arm.settings.get("key_env")
-    if not variable or not is_elsewhere(arm):
+    if not is_elsewhere(arm) or not (variable or key_file):
         return ""
-    return f" --base-url {shlex.quote(arm.settings['endpoint'])} --key-env {shlex.quote(variable)}"
+    named = f" --key-env {shlex.quote(variable)}" if variable else ""
+    return f" --base-url {shlex.quote(arm.settings['endpoint'])}{named}"

@@ -64,7 +64,7 @@ class ArmTable:
         self.choices[order][(repeat - 1) * self.n_items + place] = CODE_OF[label]
 
     def note_failure(self, at: tuple[int, int, str], text: str | None) -> None:
-        """Keep the words of a reply that failed when no later one had any. at: item's place, repeat, order."""
+        """Keep the words of a reply that failed when no later one had any. at: repeat, item's place, order."""
         if text and at >= self.failed_at:
             self.failed_at, self.last_failure = at, text
 
@@ -224,7 +224,7 @@ class Reader:
             if kept["code"] == "truncated":
                 table.truncated[at_limit(kept, self.configs[name].get("max_tokens"))] += 1
             if failed:
-                table.note_failure((place, row["repeat"], order), (kept["error"] or {}).get("text"))
+                table.note_failure((row["repeat"], place, order), (kept["error"] or {}).get("text"))
                 continue
             usages[usage_of(kept)] += 1
             if kept["latency_ms"] is not None:

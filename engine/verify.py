@@ -28,7 +28,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from types import SimpleNamespace
@@ -44,7 +44,6 @@ import summary as summaries
 
 # === Constants ===
 
-RULES = ("decision", "labels", "headline", "repeats", "bootstrap")  # settings that figures are worked out by
 OK, FAIL, NOT_CHECKED = "ok", "FAIL", "not checked"
 LISTED = 5
 # What hostile values still can do behind the shape checks; anything else is a bug and keeps its traceback.
@@ -318,11 +317,12 @@ def check_code(state: State) -> Outcome:
 
 def rule_problems(theirs: dict[str, Any], ours: dict[str, Any]) -> list[str]:
     """One line for every rule of scoring in which two eval.json differ: figures by other rules are other figures."""
+    here, there = summaries.rules_of(ours), summaries.rules_of(theirs)
     return [
-        f"eval.json: field '{name}': expected {foreign.shown(ours.get(name))} (eval.json here), "
-        f"got {foreign.shown(theirs.get(name))}"
-        for name in RULES
-        if theirs.get(name) != ours.get(name)
+        f"eval.json: field '{name}': expected {foreign.shown(here[name])} (eval.json here), "
+        f"got {foreign.shown(there[name])}"
+        for name in here
+        if there[name] != here[name]
     ]
 
 
@@ -336,16 +336,18 @@ def check_labels(state: State) -> Outcome:
         return failed(lines) if lines else not_checked("the fixture of this evaluation is not built here")
     if state.folder.sha256("inputs/fixture.jsonl") == state.ours.hashes["fixture.jsonl"]:
         return judged(lines, f"{len(opened.items)} pairs of the very fixture that is here")
-    return judged(lines + pair_problems(opened, state), f"{len(opened.items)} pairs, equal to those here")
+    return judged(
+        lines + pair_problems(opened.fixture, state.ours.items), f"{len(opened.items)} pairs, equal to those here"
+    )
 
 
-def pair_problems(opened: foreign.Opened, state: State) -> list[str]:
-    """One line for every pair that differs from the one of its id here."""
-    places = {item_id: place for place, item_id in enumerate(state.ours.items.ids)}
+def pair_problems(theirs: Iterable[dict[str, Any]], ours: Any) -> list[str]:
+    """One line for every pair that differs from the one of its id here. ours: the items here."""
+    places = {item_id: place for place, item_id in enumerate(ours.ids)}
     lines = []
-    for item in opened.fixture:
+    for item in theirs:
         place = places.pop(item["item_id"], None)
-        mine = None if place is None else state.ours.items[place]
+        mine = None if place is None else ours[place]
         if mine is None:
             lines.append(f"{foreign.shown(item['item_id'], 60)}: is not in the fixture here")
         else:

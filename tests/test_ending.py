@@ -50,6 +50,9 @@ class Words(unittest.TestCase):
             run.progress.counts, run.progress.cost = [100 - done, done, 0, 0], cost
             with self.subTest(done=done):
                 self.assertEqual(expected, ending.enough_usd({"judge": run}, limit))
+        run.progress.counts, run.progress.cost, run.progress.maybe_billed = [96, 4, 0, 0], 0.004, 20
+        # 25 x (0.004 + 20 x 0.00104) x 1.1 = 0.682, and a request of 0.00104
+        self.assertEqual(0.69, ending.enough_usd({"judge": run}, 0.02))
 
     def test_a_refused_key_is_changed_where_it_stands(self) -> None:
         self.assertTrue(way_on("auth").endswith("--resume RUN --key-env VAR"))

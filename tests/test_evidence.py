@@ -172,9 +172,10 @@ class Journal(unittest.TestCase):
 
     def test_a_last_line_that_lacks_its_line_feed_only_is_kept(self) -> None:
         for tail, kept in ((b'{"a": 1}', True), (b'{"a": {"b": 1}', False)):
-            Path(self.path).write_bytes(b'{"one": 1}\n' + tail)
-            self.assertEqual(0 if kept else len(tail), evidence.drop_torn_tail(self.path))
-            self.assertEqual(b'{"one": 1}\n' + (tail + b"\n") * kept, Path(self.path).read_bytes())
+            for left in (b"", b"\0" * 512):
+                Path(self.path).write_bytes(b'{"one": 1}\n' + tail + left)
+                self.assertEqual(0 if kept else len(tail + left), evidence.drop_torn_tail(self.path))
+                self.assertEqual(b'{"one": 1}\n' + (tail + b"\n") * kept, Path(self.path).read_bytes())
 
     def test_an_end_that_no_killed_process_leaves_is_refused_and_nothing_is_cut(self) -> None:
         entries = b'{"a": 1}\n{"b": "two"}\n{"c": 3}\n'

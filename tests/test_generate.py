@@ -424,11 +424,11 @@ class Keys(InFolder):
                 callers.refuse_keys_in({"f": b"{}\n" + text.encode()}, {"j": key})
 
     def test_a_run_is_refused_when_an_input_holds_the_key_in_use(self) -> None:
-        inputs = {"eval.json": b"{}", "fixture.jsonl": b'{"a": 1}\n{"b": "the-key-in-use"}\n'}
+        inputs = {"eval.json": b"{}", "fixture.jsonl": b'{"a": 1}\n{"b": "the-key-in-use-4711"}\n'}
         with self.assertRaises(evaluation.SettingError) as caught:
-            callers.refuse_keys_in(inputs, {"judge": "the-key-in-use"})
+            callers.refuse_keys_in(inputs, {"judge": "the-key-in-use-4711"})
         self.assertIn("fixture.jsonl:2: holds the API key of arm judge", str(caught.exception))
-        self.assertNotIn("the-key-in-use", str(caught.exception))
+        self.assertNotIn("the-key-in-use-4711", str(caught.exception))
         callers.refuse_keys_in(inputs, {"judge": "another-key", "local": "EMPTY", "none": None})
 
 

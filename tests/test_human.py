@@ -307,6 +307,21 @@ class Tables(CommandCase):
         self.made("".join(json.dumps(line) + "\n" for line in lines), "pairs.jsonl")
         self.assertEqual([("7", "A")], [(row["item_id"], row["gold"]) for row in self.lines("out.jsonl")])
 
+    def test_a_second_name_of_a_field_counts_only_where_the_file_has_no_other(self) -> None:
+        line = {"id": "1", "prompt": "the prompt", "question": "a title", "answer_a": "x", "answer_b": "y", "gold": "A"}
+        self.made(json.dumps(line) + "\n", "pairs.jsonl")
+        (row,) = self.lines("out.jsonl")
+        self.assertEqual(("the prompt", "a title"), (row["text"], row["question"]))
+        (self.folder / "out.jsonl").unlink()
+        text = "id,prompt,answer_a,answer_b,gold,winner\n1,p,x,y,,model_b\n2,p,x,y,A,model_b\n"
+        _, shown = self.made(text)
+        self.assertIn("1 of 2 pairs: 1 with the gold they came with, 1 without any label left out", shown)
+
+    def test_a_winner_that_is_a_model_is_no_label(self) -> None:
+        line = {"id": "1", "prompt": "p", "answer_a": "x", "answer_b": "y", "winner": "gpt-4"}
+        (self.folder / "pairs.jsonl").write_text(json.dumps(line) + "\n", encoding="utf-8")
+        self.run_with("a", "--pairs", "pairs.jsonl", "--annotator", "ana")
+
     def test_the_gold_of_votes_is_called_what_it_is(self) -> None:
         def voted(number: int, *votes: str) -> dict[str, Any]:
             given = [{"judge": f"person {place}", "label": vote} for place, vote in enumerate(votes)]
@@ -640,6 +655,8 @@ class ThroughATerminal(CommandCase):
         self.check_restored()
 
     def test_a_closed_terminal_ends_the_session(self) -> None:
+        if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+            self.skipTest("started with nohup, which has that signal ignored")
         self.start("--sample", "4")
         self.until("Item 1 of 4")
         self.until("Item 2 of 4", "3")

@@ -291,7 +291,7 @@ class Grading(JudgeCase):
         edited = (self.folder / "judged.json").read_bytes() + b"\n"
         (self.folder / "judged.json").write_bytes(edited)
         done = self.judge(*words, code=3)
-        self.assertIn("judged.json: was changed since this command wrote it\nhint: choose another --out", done.stderr)
+        self.assertIn("judged.json: was changed since this command wrote it\nhint: move it away: ", done.stderr)
         self.assertEqual(edited, (self.folder / "judged.json").read_bytes())
         self.judge(*words, "--overwrite")
         self.assertEqual(edited, (self.folder / "judged.json.1").read_bytes())

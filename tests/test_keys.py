@@ -223,5 +223,28 @@ class TokensOfOthers(unittest.TestCase):
                 self.assertEqual(keys.token_warnings(text), [])
 
 
+class Placeholders(unittest.TestCase):
+    """What servers without keys are given stands in ordinary texts, and is no secret."""
+
+    def test_words_are_left_where_they_stand(self) -> None:
+        for word in ("lm-studio", "not-needed", "sk-no-key-required", "ollama-key", "PLACEHOLDER"):
+            scrub = keys.Scrubber(word)
+            self.assertFalse(scrub.secret, word)
+            self.assertIsNone(scrub.line_in(f"is {word} any good?".encode()))
+            self.assertEqual("no such model in LM Studio", scrub("no such model in LM Studio"))
+
+    def test_what_a_provider_gives_out_is_a_secret(self) -> None:
+        for key in ("sk-proj-a1b2c3d4", "AKIA1234", "x" * 40, "abcDEFghiJKL"):
+            self.assertTrue(keys.Scrubber(key).secret, key)
+
+    def test_python_and_c_escapes_are_a_spelling_too(self) -> None:
+        key = "sk-proj-a1b2c3d4"
+        spelled = "".join(f"\\x{ord(char):02x}" if char == "-" else char for char in key)
+        scrub = keys.Scrubber(key)
+        self.assertNotIn("a1b2c3d4", scrub.without(f"it said {spelled}!"))
+        listed = ", ".join(f"'0x{ord(char):02x}'" for char in key)
+        self.assertNotIn("0x6b", scrub.without(f"[{listed}]"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -244,5 +244,10 @@ class Kinds(unittest.TestCase):
             self.assertRegex(lines[0], "judge: served by several (models|providers): one, two")
 
 
+class Dimensions(unittest.TestCase):
+    def test_one_that_is_asked_for_twice_counts_once(self) -> None:
+        self.assertEqual(["category", "fault"], room("summary").dimensions_of({}, "category,fault,category"))
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -107,7 +107,17 @@ class Resumed(unittest.TestCase):
         self.assertIn(f"would ask {FAR} with the key in SECRET_OF_MINE", said)
         self.assertIn(f"hint: if that is meant, say so: give --base-url {FAR} --key-env SECRET_OF_MINE", said)
         self.assertIn(f"would ask {FAR}", self.refused("--key-env", "SECRET_OF_MINE"))
-        self.assertIn("not https://mine.example/v1", self.refused("--base-url", "https://mine.example/v1"))
+        said = self.refused("--base-url", "https://mine.example/v1", "--key-env", "SECRET_OF_MINE")
+        self.assertIn(f"--base-url https://mine.example/v1: the run asks {FAR}", said)
+
+    def test_an_address_that_the_run_does_not_ask_is_no_flag_without_effect(self) -> None:
+        said = self.refused("--base-url", "http://127.0.0.1:9/v1")
+        self.assertIn("--base-url http://127.0.0.1:9/v1: the run asks http://127.0.0.1:", said)
+
+    def test_a_list_of_judges_outside_the_frozen_list_that_names_others_is_refused(self) -> None:
+        for given in (["custom", "zz"], [["zz"]], [None]):
+            self.change(unlisted_arms=given)
+            self.assertIn("field 'unlisted_arms': expected some of custom, got", self.refused())
 
 
 class Said(unittest.TestCase):
@@ -119,6 +129,8 @@ class Said(unittest.TestCase):
         trust.refuse_unsaid("RUN", arm, self.options(base_url=FAR, key_env="K"))
         trust.refuse_unsaid("RUN", arm, self.options(base_url=FAR, key_file="f"))
         self.assertEqual(f" --base-url {FAR} --key-env K", trust.said_again(arm))
+        keyless = evaluations.Arm("custom", {"endpoint": FAR}, frozen=False)
+        self.assertEqual(f" --base-url {FAR}", trust.said_again(keyless, "kf"))
 
     def test_this_machine_no_key_and_the_frozen_list_need_no_word(self) -> None:
         for settings, frozen in (

@@ -251,6 +251,12 @@ class BrokenInOneThing(ReceiptCase):
                 lines = checks_of(self.good, here)["labels"].lines
                 self.assertIn(f"eval.json: field '{name}': expected", lines[0])
 
+    def test_a_default_written_out_and_other_repeats_here_are_no_other_rules(self) -> None:
+        config = self.evaluation.config
+        written_out = {"labels": ["A", "B", "equal"], "headline": {"metric": "kappa"}, "repeats": 7}
+        for other in ({**config, **written_out}, {key: config[key] for key in config if key != "labels"}):
+            self.assertEqual(set(), failing(self.good, dataclasses.replace(self.evaluation, config=other)))
+
     def test_recorded_replies_under_the_name_of_a_frozen_judge_fail_config_hash(self) -> None:
         opened = foreign.open_folder(foreign.Folder(self.good))
         names = opened.manifest["arms"]
