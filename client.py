@@ -214,8 +214,8 @@ class Client:
     arm: entry of eval.json. key: None for a server that wants none. pace: shared by the arm's workers, built from the
     arm's rpm and tpm when absent. stop: set to end waits and start nothing new. sleep(seconds) must return early once
     `stop` is set; the default does. transport: callable(url, headers, body) -> transport.Answer, raises Fault.
-    notice: called with one line before each wait. permit: asked before each try after a call's first, False ends the
-    call as failed. allowed: fields a payload may have.
+    notice: called with one line before each wait. permit: asked before each try after a call's first, with how many of
+    its tries may have been billed; False ends the call as failed. allowed: fields a payload may have.
     """
 
     def __init__(
@@ -234,7 +234,7 @@ class Client:
         wall: Callable[[], float] = time.time,
         allowed: frozenset[str] = RECIPE_KEYS,
         notice: Callable[[str], None] | None = None,
-        permit: Callable[[], bool] | None = None,
+        permit: Callable[[int], bool] | None = None,
         name: str = "custom",
     ) -> None:
         problems = providers.arm_problems(name, arm)
@@ -310,7 +310,7 @@ class Client:
             wait_s = self.wait_before_next(step, tally)
             if isinstance(wait_s, Outcome):
                 return self.ended(wait_s, tally)
-            if self.permit and not self.permit():
+            if self.permit and not self.permit(tally.unsure):
                 return self.ended(step.outcome, tally)
             self.wait(step, wait_s, tally)
 

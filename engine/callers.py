@@ -181,7 +181,7 @@ def callers_of(arms: list[evaluations.Arm], evaluation: evaluations.Evaluation, 
             mode = "text" if config.get("tool_choice") is None else mode
             by_arm[arm.name] = control_caller(arm.control, config.get("seed"), mode, time.time)
         else:
-            by_arm[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], permit=meter.take)
+            by_arm[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], permit=meter.permit(arm.name))
     return Callers(by_arm, stop, meter)
 
 

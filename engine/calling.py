@@ -117,7 +117,7 @@ def live_caller(
     stop: threading.Event,
     key: str | None,
     allowed: frozenset[str] = client.RECIPE_KEYS,
-    permit: Callable[[], bool] | None = None,
+    permit: Callable[[int], bool] | None = None,
 ) -> Callable[..., Any]:
     """A caller that asks the arm's endpoint, paced for all its workers together. permit: asked before further tries."""
     pace = client.Pace(options.rpm or arm.settings.get("rpm"), arm.settings.get("tpm"), clock=time.monotonic)

@@ -97,8 +97,7 @@ def enough_usd(runs: dict[str, generate.ArmRun], limit: float) -> float:
     whole = 0.0
     for run in runs.values():
         counts = run.progress.counts
-        unknown = run.progress.unpriced + run.progress.maybe_billed
-        cost = run.progress.cost + unknown * generate.worst_cost(run)
+        cost = run.progress.cost + generate.unknown_tries(run) * generate.worst_cost(run)
         done = sum(counts) - counts[generate.MISSING] - counts[generate.FAILED]
         whole += cost * sum(counts) / done if done else cost
     enough = max(whole * 1.1 + max(map(generate.worst_cost, runs.values())), 2 * limit if not whole else 0.0)

@@ -90,6 +90,7 @@ class Meter:
 
     def __init__(self, most: int | None = None) -> None:
         self.most, self.sent, self.lock = most, 0, threading.Lock()
+        self.afford: Callable[[str, int], bool] | None = None  # set by a run with a limit on money
 
     def take(self) -> bool:
         """Whether one more request may be sent; counts it."""
@@ -98,6 +99,10 @@ class Meter:
                 return False
             self.sent += 1
             return True
+
+    def permit(self, arm: str) -> Callable[[int], bool]:
+        """What an arm's caller asks before a further try, with how many of the call's tries may have been billed."""
+        return lambda unsure: (self.afford is None or self.afford(arm, unsure)) and self.take()
 
 
 class ArmRun:
@@ -234,6 +239,9 @@ class Generation:
         self.evaluation, self.items, self.runs, self.callers = evaluation, items, runs, callers
         self.journal, self.usage_of, self.clock, self.stop = journal, usage_of, clock, stop
         self.budget, self.meter = budget, meter or Meter()
+        self.unsure: dict[int, float] = {}  # by worker: the most that the tries of its call so far may have cost
+        if budget.usd is not None:
+            self.meter.afford = self.affordable
         self.lock = threading.Lock()
         self.started = clock()
         self.done_before = sum(len(run.state) - run.progress.counts[MISSING] for run in runs.values())
@@ -257,17 +265,30 @@ class Generation:
         if late:
             return late
         if limit.usd is not None:
-            runs = self.runs.values()
-            unknown = [run.progress.maybe_billed + run.progress.unpriced for run in runs]
-            spent = sum(run.progress.cost + times * worst_cost(run) for run, times in zip(runs, unknown))
+            spent, unknown = self.spent(), [unknown_tries(run) for run in self.runs.values()]
             if spent + worst_usd > limit.usd:
                 costs = f"spent {spent:.4f}, the next costs up to {worst_usd:.4f}"
                 if any(unknown):
                     costs += f"; {sum(unknown)} tries of unknown cost are counted at the most they can cost"
                 return f"--max-usd {limit.usd:g} would be passed ({costs})"
-            if spent + worst_usd + sum(run.progress.in_flight * worst_cost(run) for run in runs) > limit.usd:
+            if spent + worst_usd + self.reserved() > limit.usd:
                 return ""
         return None if self.meter.take() else f"--max-requests {self.meter.most} reached"
+
+    def spent(self) -> float:
+        """What all replies have cost, tries of unknown cost at the most they can have. Called with the lock."""
+        return sum(run.progress.cost + unknown_tries(run) * worst_cost(run) for run in self.runs.values())
+
+    def reserved(self) -> float:
+        """What is on its way may cost, and what the calls under way may have cost so far. Called with the lock."""
+        on_the_way = sum(run.progress.in_flight * worst_cost(run) for run in self.runs.values())
+        return on_the_way + sum(self.unsure.values())
+
+    def affordable(self, arm: str, unsure: int) -> bool:
+        """Whether a worker's call may try again. unsure: tries of the call that may have been billed."""
+        with self.lock:
+            self.unsure[threading.get_ident()] = unsure * worst_cost(self.runs[arm])
+            return self.budget.usd is None or self.spent() + self.reserved() <= self.budget.usd
 
     def out_of_time(self) -> str | None:
         """Why the run has to end by now, or None."""
@@ -364,6 +385,7 @@ class Generation:
             finally:
                 with self.lock:
                     run.progress.in_flight -= 1
+                    self.unsure.pop(threading.get_ident(), None)
 
     def start(self, workers: dict[str, int], by_item: bool) -> list[threading.Thread]:
         """Start every arm's workers; they are daemons, so that a second Ctrl-C can end the process at once."""
@@ -400,6 +422,11 @@ def served_warning(run: ArmRun, served: str | None) -> list[str]:
         return [f"arm {run.arm.name}: now served by {served!r}, before by {', '.join(map(repr, before))}"]
     named = served != asked and "response_model" not in run.arm.settings
     return [f"arm {run.arm.name}: asked for {asked!r}, served by {served!r}"] if named else []
+
+
+def unknown_tries(run: ArmRun) -> int:
+    """Tries that may have been billed, and replies that do not say what they cost."""
+    return run.progress.maybe_billed + run.progress.unpriced
 
 
 def worst_cost(run: ArmRun) -> float:

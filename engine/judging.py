@@ -168,7 +168,12 @@ def control_caller(job: Job, kind: str, clock: Callable[[], float]) -> Callable[
 
 
 def callers_of(
-    job: Job, arms: list[evaluations.Arm], options: Any, stop: threading.Event, voice: messages.Voice
+    job: Job,
+    arms: list[evaluations.Arm],
+    options: Any,
+    stop: threading.Event,
+    meter: generate.Meter,
+    voice: messages.Voice,
 ) -> dict[str, Callable[..., client.Outcome]]:
     """One caller per judge; keys are read and checked here, before anything is written. Raises: SettingError."""
     problems = evaluations.missing_keys(arms, dict(os.environ))
@@ -187,7 +192,8 @@ def callers_of(
         if arm.control:
             callers[arm.name] = control_caller(job, arm.control, time.time)
         else:
-            callers[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], ALLOWED)
+            permit = meter.permit(arm.name)
+            callers[arm.name] = calling.live_caller(arm, options, stop, found[arm.name], ALLOWED, permit)
     return callers
 
 
@@ -316,8 +322,8 @@ def ask(job: Job, arms: list[evaluations.Arm], options: Any, voice: messages.Voi
     if all(arm.control for arm in arms):
         lock_offline()
         options.quiet = True  # done before a line could be read
-    stop = threading.Event()
-    callers = callers_of(job, arms, options, stop, voice)
+    stop, meter = threading.Event(), generate.Meter(options.max_requests)
+    callers = callers_of(job, arms, options, stop, meter, voice)
     voice.warn(request_warnings(arms, job.config))
     parent = os.path.dirname(os.path.abspath(job.out))
     if not os.path.isdir(parent):
@@ -329,7 +335,7 @@ def ask(job: Job, arms: list[evaluations.Arm], options: Any, voice: messages.Voi
             for arm in arms
         }
         voice.warn(taken_up(job, runs))
-        code = work_off(job, runs, callers, manifest, options, stop, voice)
+        code = work_off(job, runs, callers, manifest, options, stop, meter, voice)
     return code, {"runs": runs, "manifest": manifest}
 
 
@@ -340,13 +346,14 @@ def work_off(
     manifest: dict[str, Any],
     options: Any,
     stop: threading.Event,
+    meter: generate.Meter,
     voice: messages.Voice,
 ) -> int:
     """Send what is missing; the exit code says whether every reply is there."""
     if not open_replies(runs):
         return 0
     received: list[int] = []
-    budget, meter = generate.Budget(options.max_usd, options.max_minutes), generate.Meter(options.max_requests)
+    budget = generate.Budget(options.max_usd, options.max_minutes)
     if budget.usd is not None:
         for run in runs.values():
             run.config["_longest_request_bytes"] = generate.longest_request(job, job.items, run.config)

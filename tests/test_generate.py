@@ -76,9 +76,10 @@ class Work:
         asking = {arm.name: caller(arm.name) for arm in self.arms}
         for run in runs.values():
             run.config["_longest_request_bytes"] = 1000
+        self.meter = generate.Meter(requests)
         work = generate.Generation(
             self.frozen, self.items, runs, asking, journal, providers.usage_of, lambda: self.now,
-            threading.Event(), generate.Budget(**limits), generate.Meter(requests),
+            threading.Event(), generate.Budget(**limits), self.meter,
         )  # fmt: skip
         for thread in work.start({arm.name: workers for arm in self.arms}, by_item):
             thread.join(30)
@@ -193,6 +194,19 @@ class Stopping(InFolder):
         self.assertRegex(
             str(found.problem), r"--max-usd 0.005 would be passed \(spent 0.00\d\d, .*; 2 tries of unknown cost"
         )
+
+    def test_a_call_tries_again_only_while_the_money_reaches(self) -> None:
+        # the worst request costs 0.00204 $: with 0.005 there is room for the first try and one further one
+        work = Work(self.folder, pairs=1, arms={"judge": PRICED})
+        allowed: list[bool] = []
+
+        def tries(item: dict[str, Any], order: str, repeat: int) -> Any:
+            permit = work.meter.permit("judge")
+            allowed.extend(permit(unsure) for unsure in (1, 2, 3))
+            return reply()
+
+        work.go(tries, usd=0.005)
+        self.assertEqual([True, False, False], allowed[:3])
 
     def test_tries_that_may_have_been_billed_count_at_the_worst_price(self) -> None:
         work = Work(self.folder, pairs=50, arms={"judge": PRICED})
