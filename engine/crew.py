@@ -14,15 +14,17 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import signal
 import struct
 import sys
 from collections.abc import Callable, Generator, Iterator
-from typing import BinaryIO, NoReturn
+from typing import BinaryIO, NoReturn, TypeVar
 
 # === Constants ===
 
 Share = Callable[[int], Generator[bytes, None, bytes]]  # number of a copy -> its pieces, and its last words
+Result = TypeVar("Result")
 FRAME = struct.Struct("<cQ")  # what follows, and its length in bytes
 PIECE, LAST = b"p", b"l"
 MAX_COPIES = 4  # each reads the whole input, so more of them gain little
@@ -107,6 +109,33 @@ class Crew:
             with contextlib.suppress(OSError):
                 os.waitpid(pid, 0)
         self.pids, self.pipes = [], []
+
+
+def aside(work: Callable[[], Result]) -> Callable[[], Result]:
+    """Let a copy of this process work something out meanwhile; returns what gives its result.
+
+    Where there can be no copy, or it ends early, the work is done here when the result is asked for.
+    """
+
+    def share(_: int) -> Generator[bytes, None, bytes]:
+        yield from ()
+        return pickle.dumps(work())
+
+    try:
+        team = Crew(1, share)
+    except CrewError:
+        return work
+
+    def result() -> Result:
+        try:
+            for _ in team.pieces():
+                pass
+        except CrewError:
+            return work()
+        found: Result = pickle.loads(team.last_words[0])  # from a copy of this very process
+        return found
+
+    return result
 
 
 def read_frame(pipe: BinaryIO) -> tuple[bytes, bytes]:

@@ -24,6 +24,7 @@ import verdicts
 # === Constants ===
 
 BLOCK_ROWS = 512  # rows scored and packed at a time; the scored file is one gzip member for each such block
+SHARED_ITEMS = 20_000  # pairs from which a copy of this process works out part of the summary meanwhile
 SHARED_FROM = 20_000  # rows from which starting copies of this process is worth it
 
 # === Raw rows ===
@@ -143,7 +144,9 @@ def result_of(
 ) -> dict[str, Any]:
     """The result of a run of either kind, with the evaluation's own tables where there are some. scored: the rows."""
     if evaluation.is_pairwise:
-        result = summary.summarise(items, tables, manifest, evaluation.config, options)
+        large = len(items) >= SHARED_ITEMS and crew.copies_here() > 1
+        aside = crew.aside if large else summary.when_asked
+        result = summary.summarise(items, tables, manifest, evaluation.config, options, aside)
     else:
         result = scores.summarise(items, scored(), tables, manifest, evaluation.config, options)
     if evaluation.tables is not None:

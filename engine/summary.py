@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from itertools import chain, repeat
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import agreement
 import verdicts
 
 # === Constants ===
 
+Result = TypeVar("Result")
 DIMENSIONS = ("category", "fault", "difficulty")
 CROSSED = (("model_pair", "category"), ("fault", "category"), ("difficulty", "category"))  # the first that varies
 LEVEL_RESAMPLES = 2_000  # of each level of an exploratory table: there are dozens, and nothing is decided by them
@@ -786,11 +787,25 @@ def usage_of(table: verdicts.ArmTable) -> dict[str, Any]:
     }
 
 
+def when_asked(work: Callable[[], Result]) -> Callable[[], Result]:
+    """No meanwhile: what is asked for is worked out then."""
+    return work
+
+
 def summarise(
-    items: Any, tables: dict[str, verdicts.ArmTable], manifest: dict[str, Any], config: dict[str, Any], options: Any
+    items: Any,
+    tables: dict[str, verdicts.ArmTable],
+    manifest: dict[str, Any],
+    config: dict[str, Any],
+    options: Any,
+    aside: Callable[[Callable[[], Any]], Callable[[], Any]] = when_asked,
 ) -> dict[str, Any]:
-    """The result of a pairwise run: see the module docstring; its layout is what summary.json promises."""
+    """The result of a pairwise run: see the module docstring; its layout is what summary.json promises.
+
+    aside: takes a piece of the work that nothing else waits for, and returns what gives its result.
+    """
     work = Pass(items, tables, config, options)
+    broken_down = aside(lambda: (by_dimension(work), crossed(work)))
     estimates = work.estimates()
     result: dict[str, Any] = {
         "slug": manifest["slug"],
@@ -818,8 +833,7 @@ def summarise(
     }
     result["comparisons"] = comparisons(work, estimates, result)
     result["human"] = people_result(work)
-    result["by"] = by_dimension(work)
-    result["cross"] = crossed(work)
+    result["by"], result["cross"] = broken_down()
     result["models"] = models_result(work)
     result["people_by"] = people_by_level(work)
     result["detectable"] = detectable(work, result["comparisons"], config)

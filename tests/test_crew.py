@@ -85,6 +85,24 @@ class Copies(unittest.TestCase):
             crew.Crew(2, counting(1, 2))
         self.assertEqual(open_before, len(os.listdir("/proc/self/fd")))
 
+    def test_can_work_out_one_thing_meanwhile(self) -> None:
+        result = crew.aside(lambda: {"from": os.getpid(), "big": "x" * 1_000_000})
+        found = result()
+        self.assertNotEqual(os.getpid(), found["from"])
+        self.assertEqual(1_000_000, len(found["big"]))
+
+    def test_that_fail_at_it_leave_it_to_this_process(self) -> None:
+        here = os.getpid()
+
+        def work() -> int:
+            if os.getpid() != here:
+                raise ValueError("not there")
+            return here
+
+        self.assertEqual(here, crew.aside(work)())
+        with mock.patch("os.fork", side_effect=PermissionError("offline")):
+            self.assertEqual(here, crew.aside(work)())
+
     def test_print_nothing_that_this_process_had_not_printed_yet(self) -> None:
         code = (
             "import sys; sys.path[:0] = sys.argv[1:]; import crew\n"
