@@ -47,6 +47,8 @@ MODES = (
     *("demo", "plan", "generate", "resume", "rescore", "import_replies", "prune", "receipt", "merge", "verify"),
     *("diff", "probe", "export_batch", "import_batch", "freeze"),
 )
+# Rooms that a run's workers are in; with what these import, they are executed before a worker starts.
+THREADED = ("client", "generate", "controls", "zstd")
 # What --resume takes besides its run: the rest was settled when the run was started.
 WITH_RESUME = (
     *(
@@ -702,7 +704,7 @@ def run(options: Any) -> int:
     if not asks:
         lock_offline(children=options.run_pinned_code, copies=bool(options.rescore))
     config, inputs = verified(folder, skip_unbuilt=bool(options.verify or options.diff))
-    modes = load_rooms(inputs, config, folder, at_once=("modes", "probe") if asks or options.demo else ())
+    modes = load_rooms(inputs, config, folder, at_once=THREADED if asks or options.demo else ())
     options.readers = own_readers(options.diff, folder) if options.diff else None
     result: int = modes.main(options, folder, config, inputs)
     return result
