@@ -14,7 +14,7 @@ import fault_server
 import runner
 from rooms import room
 
-evaluations, trust = room("evaluation"), room("trust")
+batch, evaluations, evidence, generate, trust = map(room, ("batch", "evaluation", "evidence", "generate", "trust"))
 FAR = "https://judge.example/v1"
 
 
@@ -71,6 +71,12 @@ class Resumed(unittest.TestCase):
                 self.change(arm_settings={"custom": self.settings(**changed)})
                 self.assertIn("manifest.json", self.refused())
 
+    def runs(self) -> dict[str, Any]:
+        """The state of the run, nothing done yet."""
+        arm = evaluations.Arm("custom", self.settings(), frozen=False)
+        found: dict[str, Any] = generate.arm_runs([arm], {"repeats": 1}, 3, 1)
+        return found
+
     def test_batches_that_are_none_are_named(self) -> None:
         good = {"arm": "custom", "file": "f", "exported_at": "then", "tasks": "0-2,5"}
         for batches, place in (
@@ -81,17 +87,21 @@ class Resumed(unittest.TestCase):
             ([{**good, "tasks": "1,,2"}], "'batches[0].tasks'"),
             ([{**good, "file": None}], "'batches[0].file'"),
         ):
-            with self.subTest(place):
-                self.change(batches=batches)
-                self.assertIn(f"manifest.json: field {place}: expected", self.refused())
+            with self.subTest(place), self.assertRaises(evidence.EvidenceError) as caught:
+                batch.outstanding({"batches": batches}, self.runs())
+            self.assertIn(f"manifest.json: field {place}: expected", str(caught.exception))
+        self.change(batches=5)
+        self.assertIn("manifest.json: field 'batches': expected", self.refused())
 
     def test_a_journal_line_of_another_kind_is_named(self) -> None:
         path = self.run_made / "journal.jsonl"
         lines = path.read_bytes().splitlines(keepends=True)
+        places = {runner.item(number)["item_id"]: number for number in range(3)}
         for number in (b"1.0", b"true", b'"1"', b"[1]", b"2"):
-            with self.subTest(number):
-                path.write_bytes(lines[0] + lines[1].replace(b'"repeat":1', b'"repeat":' + number))
-                self.assertIn("journal.jsonl:2: not a reply of this run: ", self.refused())
+            path.write_bytes(lines[0] + lines[1].replace(b'"repeat":1', b'"repeat":' + number))
+            with self.subTest(number), self.assertRaisesRegex(generate.JournalError, ":2: not a reply of this run: "):
+                generate.read_journal(str(path), self.runs(), places)
+        self.assertIn("journal.jsonl:2: not a reply of this run: ", self.refused())
 
     def test_a_key_goes_to_another_machine_only_when_both_are_said(self) -> None:
         settings = self.settings(endpoint=FAR, key_env="SECRET_OF_MINE")
