@@ -44,7 +44,7 @@ def rounded(value: Any) -> Any:
     if isinstance(value, dict):
         return {key: rounded(part) for key, part in value.items()}
     if isinstance(value, (list, tuple)):
-        return [rounded(part) for part in value]
+        return [part if type(part) is str else rounded(part) for part in value]  # ids by the hundred thousand
     return value
 
 
@@ -94,6 +94,11 @@ def levels_of(item: dict[str, Any], dimension: str) -> tuple[str, ...]:
     if dimension == "model":
         return tuple(model for model in dict.fromkeys(models) if model)
     return (" vs ".join(sorted(str(model) for model in models)),) if all(models) else ()
+
+
+def fields_behind(dimension: str) -> tuple[str, ...]:
+    """The fields of an item that `levels_of` reads for a dimension."""
+    return ("model_a", "model_b") if dimension in ("model", "model_pair") else (dimension,)
 
 
 def dimensions_of(config: dict[str, Any], asked: str | None) -> list[str]:
@@ -209,6 +214,13 @@ class Kind(NamedTuple):
     picked: str | None  # the answer that every reply picks, in both orders and all repeats
 
 
+class Standing(NamedTuple):
+    """Where an item stands: its levels in every dimension, and the names of the groups it is broken down under."""
+
+    levels: tuple[tuple[str, ...], ...]
+    groups: tuple[str, ...]
+
+
 def pairs_of(kinds: Iterable[Kind]) -> Iterable[verdicts.Pair]:
     """The choices of both orders, item by item and repeat by repeat."""
     return chain.from_iterable(kind.pairs for kind in kinds)
@@ -239,15 +251,16 @@ class Pass:
         self.labels = {name: [kind.main for kind in kinds] for name, kinds in self.kinds.items()}
         self.gold: list[str | None] = []
         self.clusters: list[str | None] = []
-        every = dict.fromkeys([*self.dimensions, *(dimension for pair in CROSSED for dimension in pair)])
-        self.levels: dict[str, list[tuple[str, ...]]] = {dimension: [] for dimension in every}
+        self.every = list(dict.fromkeys([*self.dimensions, *(dimension for pair in CROSSED for dimension in pair)]))
+        self.fields = list(dict.fromkeys(field for dimension in self.every for field in fields_behind(dimension)))
         self.longer: list[int] = []  # 1 where answer A is the longer one, -1 where B is, 0 where neither
         self.models: list[tuple[str | None, str | None]] = []
         self.people = People()
         self.patterns: dict[tuple[Any, ...], int] = {}
-        self.groups: dict[tuple[Any, ...], tuple[str, ...]] = {}
-        for item, *kinds in zip(items, *self.kinds.values()):
-            self.add(item, kinds)
+        self.standings: dict[bytes, Standing] = {}
+        standings = [self.add(item, kinds) for item, *kinds in zip(items, *self.kinds.values())]
+        columns = zip(*(standing.levels for standing in standings)) if standings else ((),) * len(self.every)
+        self.levels = {dimension: list(column) for dimension, column in zip(self.every, columns)}
 
     def kind(self, codes: tuple[int, ...], known: dict[tuple[int, ...], Kind]) -> Kind:
         """The kind of an item with these choices; known: the kinds seen so far."""
@@ -274,23 +287,32 @@ class Pass:
         """One repeat's decision under a rule; None when a reply it needs is missing."""
         return agreement.resolve(*pair) if rule == "both" else pair[0]
 
-    def add(self, item: dict[str, Any], kinds: Sequence[Kind]) -> None:
-        """Register one item with all its arms, metrics and groups. kinds: in the order of the arms."""
+    def add(self, item: dict[str, Any], kinds: Sequence[Kind]) -> Standing:
+        """Register one item with all its arms, metrics and groups; returns where it stands. kinds: one for each arm."""
         gold, cluster = item.get("gold"), cluster_of(item)
         lengths = len(item["answer_a"]), len(item["answer_b"])
         longer = (lengths[0] > lengths[1]) - (lengths[0] < lengths[1])
         key = (gold, longer, *(kind.number for kind in kinds))
         if key not in self.patterns:
             self.patterns[key] = self.pattern(gold, longer, kinds)
-        levels = {dimension: levels_of(item, dimension) for dimension in self.levels}
-        self.sampler.add_pattern(self.patterns[key], cluster, groups=self.groups_of(levels))
-        for dimension, found in levels.items():
-            self.levels[dimension].append(found)
+        standing = self.standing(item)
+        self.sampler.add_pattern(self.patterns[key], cluster, groups=standing.groups)
         self.gold.append(gold)
         self.clusters.append(cluster)
         self.longer.append(longer)
         self.models.append((item.get("model_a"), item.get("model_b")))
         self.people.add(item)
+        return standing
+
+    def standing(self, item: dict[str, Any]) -> Standing:
+        """Where an item stands; items alike in all fields that decide it share one."""
+        key = verdicts.alike([item.get(field) for field in self.fields])
+        if key not in self.standings:
+            levels = {dimension: levels_of(item, dimension) for dimension in self.every}
+            named = ((dimension, levels[dimension]) for dimension in self.dimensions)
+            groups = tuple(f"{dimension}={level}" for dimension, found in named for level in found)
+            self.standings[key] = Standing(tuple(levels.values()), groups)
+        return self.standings[key]
 
     def pattern(self, gold: str | None, longer: int, kinds: Sequence[Kind]) -> int:
         """The sampler's number of all items with this gold label, this longer answer and these kinds of choices."""
@@ -301,14 +323,6 @@ class Pass:
             ratios[name, "position_consistency"] = kind.consistent
             ratios[name, "length_excess"] = agreement.length_counts(longer, 0, kind.main, gold)
         return self.sampler.pattern(gold, decisions, ratios)
-
-    def groups_of(self, levels: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-        """The names of the groups that an item is broken down under."""
-        key = tuple(levels[dimension] for dimension in self.dimensions)
-        if key not in self.groups:
-            named = zip(self.dimensions, key)
-            self.groups[key] = tuple(f"{dimension}={level}" for dimension, found in named for level in found)
-        return self.groups[key]
 
     @cached_property
     def places(self) -> dict[str, dict[str, list[int]]]:

@@ -344,12 +344,12 @@ def scored_rows(
     return ({**row, **scores} for row, _, scores in scored(pairs, reader, items, score, name))
 
 
-def alike(scores: dict[str, Any]) -> bytes:
-    """Equal bytes only for scores that are written alike: 1, 1.0 and true differ."""
+def alike(value: Any) -> bytes:
+    """Equal bytes only for values that are written alike: 1, 1.0 and true differ."""
     try:
-        return marshal.dumps(scores, 2)  # the last version whose bytes depend on the value alone
+        return marshal.dumps(value, 2)  # the last version whose bytes depend on the value alone
     except ValueError:
-        return repr(scores).encode()
+        return repr(value).encode("utf-8", "backslashreplace")
 
 
 def scored_lines(
