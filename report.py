@@ -73,7 +73,7 @@ def runs_page(paths: list[str], judged: list[str], form: str) -> bytes:
     """
     page, source = load_room("page"), sys.modules["page_source"]
     sources, files = [source.read_source(path) for path in paths], source.read_judged(judged)
-    warn_of_contradictions(judged, files)
+    before = contradictions(judged, files)
     if form == "html":
         return bytes(page.page_of(sources, files))
     if form == "json":
@@ -81,7 +81,7 @@ def runs_page(paths: list[str], judged: list[str], form: str) -> bytes:
     result = page.view_of(sources).result
     if form == "csv":
         return csv_bytes(sys.modules["tables"].as_csv(result))
-    own = sys.modules["page_judged_tables"].as_markdown(files, contradictions(files)) if files else ""
+    own = sys.modules["page_judged_tables"].as_markdown(files, before) if files else ""
     text = sys.modules["page_tables"].as_markdown(result) + (own and f"\n{own}")
     text += "\n" + "".join(f"- {line}\n" for one in sources for line in source.notes_of(one))
     return markdown_bytes(text)
@@ -91,28 +91,27 @@ def judged_page(paths: list[str], form: str) -> bytes:
     """Files of judge.py in the same forms."""
     page, source = load_room("page_judged"), load_room("page_source")
     files = source.read_judged(paths)
-    warn_of_contradictions(paths, files)
+    before = contradictions(paths, files)
     if form == "html":
         return bytes(page.page_of(files))
     if form == "json":
         return json_bytes([data.get("judge", data) for data in files])
-    forms, before = sys.modules["page_judged_tables"], contradictions(files)
+    forms = sys.modules["page_judged_tables"]
     if form == "csv":
         return csv_bytes(forms.as_csv(files, before))
     return markdown_bytes(forms.as_markdown(files, before))
 
 
-def contradictions(files: list[dict[str, Any]]) -> list[Any]:
-    """The tables of what in files of judge.py is not borne out by their own items."""
-    return [part for data in files for part in sys.modules["judged_check"].section_of(data)]
-
-
-def warn_of_contradictions(paths: list[str], files: list[dict[str, Any]]) -> None:
-    """Say the same on stderr, a figure a line; every form tells it, but a summary as JSON."""
-    voice = sys.modules["messages"].Voice(PROGRAM)
+def contradictions(paths: list[str], files: list[dict[str, Any]]) -> list[Any]:
+    """The tables of what in files of judge.py their own items do not bear out; each figure is said on stderr too."""
+    voice, found = sys.modules["messages"].Voice(PROGRAM), []
     for path, data in zip(paths, files):
-        found = sys.modules["judged_check"].contradictions(data)
-        voice.warn([f"{path}: {one.figure}: summary {one.summary}, items {one.items}" for one in found])
+        for section in sys.modules["judged_check"].section_of(data):
+            voice.warn(
+                [f"{path}: {figure}: summary {stored}, items {counted}" for figure, stored, counted in section[2]]
+            )
+            found.append(section)
+    return found
 
 
 def csv_bytes(text: str) -> bytes:

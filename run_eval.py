@@ -51,19 +51,8 @@ MODES = (
 THREADED = ("client", "generate", "controls", "zstd")
 # What --resume takes besides its run: the rest was settled when the run was started.
 WITH_RESUME = (
-    *(
-        "folder",
-        "resume",
-        "base_url",
-        "key_env",
-        "key_file",
-        "price",
-        "rpm",
-        "concurrency",
-        "by_item",
-        "timeout",
-        "quiet",
-    ),
+    *("folder", "resume", "base_url", "key_env", "key_file", "price"),
+    *("rpm", "concurrency", "by_item", "timeout", "quiet"),
     *("max_usd", "max_requests", "max_minutes"),
 )
 OF_CUSTOM = ("key_env", "price", "api_format", "output_mode", "strict", "omit", "rename", "extra_body")

@@ -315,6 +315,6 @@ def settle(
     modes.say(
         f"hint: or a batch of the rest: {commands.command(evaluation.folder, '--export-batch FILE --run', folder)}"
     )
-    said = "".join(trust.said_again(run.arm) for run in runs.values())
-    modes.say(f"hint: or ask the rest directly: {commands.command(evaluation.folder, '--resume', folder)}{said}")
+    resume = trust.resume_command(evaluation.folder, folder, [run.arm for run in runs.values()])
+    modes.say(f"hint: or ask the rest directly: {resume}")
     return 3

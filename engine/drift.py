@@ -13,6 +13,7 @@ from typing import Any
 import commands
 import evidence
 import fixtures
+import tables
 
 # === Constants ===
 
@@ -87,7 +88,7 @@ def pairs_changed(before: fixtures.Items, after: fixtures.Items) -> list[str]:
 
 
 def pairs_text(count: int) -> str:
-    return "1 pair" if count == 1 else f"{count} pairs"
+    return f"{count} {tables.plural('pair', count)}"
 
 
 def at_most(names: list[str]) -> list[str]:

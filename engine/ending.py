@@ -100,10 +100,17 @@ def enough_usd(runs: dict[str, generate.ArmRun], limit: float) -> float:
         cost = run.progress.cost + generate.unknown_tries(run) * generate.worst_cost(run)
         done = sum(counts) - counts[generate.MISSING] - counts[generate.FAILED]
         whole += cost * sum(counts) / done if done else cost
-    enough = max(whole * 1.1 + max(map(generate.worst_cost, runs.values())), 2 * limit if not whole else 0.0)
-    enough = enough if enough > limit else 2 * limit
+    enough = whole * 1.1 + max(map(generate.worst_cost, runs.values()))
+    if not whole or enough <= limit:
+        enough = max(enough, 2 * limit)
     digits = 1 - math.floor(math.log10(enough))
     return float(round(math.ceil(round(enough * 10.0**digits, 6)) / 10.0**digits, max(digits, 0)))
+
+
+def more_usd(problem: Any, runs: dict[str, generate.ArmRun], limit: float | None) -> float | None:
+    """A higher limit on money where that limit ended the run, else None. problem: NotComplete, or None."""
+    spent = problem is not None and str(problem).startswith("--max-usd")
+    return enough_usd(runs, limit) if spent and limit is not None else None
 
 
 def same_pace(options: Any, max_usd: float | None = None) -> str:
@@ -117,13 +124,14 @@ def same_pace(options: Any, max_usd: float | None = None) -> str:
     return "".join(f" {word}" for word in words)
 
 
-def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "", said: str = "") -> str:
+def way_on(evaluation: Any, folder: str, arm: Any, code: str | None, pace: str = "", resume: str | None = None) -> str:
     """How the run goes on.
 
-    arm: the one that a stop was about, if it was about one; pace, said: flags of pace and judges to be given again.
+    arm: the one that a stop was about, if it was about one. pace: flags to be given again. resume: the command without
+    them, where more than the folder has to be said.
     """
     bare = commands.command(evaluation.folder, "--resume", folder)
-    resume = bare + said + pace
+    resume = (resume or bare) + pace
     if arm is None or not (code == "auth" or asks_the_same(code)):
         return f"resume with: {resume}"
     if code == "auth" and not arm.frozen:
@@ -146,8 +154,7 @@ def not_complete(evaluation: Any, folder: str, runs: dict[str, generate.ArmRun],
     total = missing + ok + invalid + failed
     why = failed_text(*failures(os.path.join(folder, "journal.jsonl"), runs))
     voice.error(f"{folder}: {ok + invalid} of {total} replies on disk, {failed} failed{why}; the run is not complete")
-    spent = problem is not None and str(problem).startswith("--max-usd")
-    pace = same_pace(options, enough_usd(runs, options.max_usd) if spent else None)
-    code, key_file = problem.code if problem is not None else None, getattr(options, "key_file", None)
-    said = "".join(trust.said_again(run.arm, key_file) for run in runs.values())
-    messages.say("hint: " + way_on(evaluation, folder, arm, code, pace, said))
+    pace = same_pace(options, more_usd(problem, runs, options.max_usd))
+    code, arms = problem.code if problem is not None else None, [run.arm for run in runs.values()]
+    resume = trust.resume_command(evaluation.folder, folder, arms, getattr(options, "key_file", None))
+    messages.say("hint: " + way_on(evaluation, folder, arm, code, pace, resume))

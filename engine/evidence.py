@@ -216,14 +216,14 @@ def blocks_of(lines: Iterable[bytes]) -> Iterator[bytes]:
     yield b"".join(block)
 
 
-def gzip_pieces(lines: Iterable[bytes], level: int = GZIP_LEVEL) -> Iterator[bytes]:
+def gzip_pieces(lines: Iterable[bytes]) -> Iterator[bytes]:
     """The gzip file of some lines, piece by piece, with a fixed header.
 
     A block is packed in a second thread while the lines of the next one are made.
     """
     from concurrent.futures import Future, ThreadPoolExecutor
 
-    packer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+    packer = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     crc = size = 0
     yield GZIP_HEADER
     with ThreadPoolExecutor(1) as second:
@@ -237,9 +237,12 @@ def gzip_pieces(lines: Iterable[bytes], level: int = GZIP_LEVEL) -> Iterator[byt
     yield struct.pack("<II", crc, size & 0xFFFFFFFF)
 
 
-def gzip_member(data: bytes, level: int = GZIP_LEVEL) -> bytes:
-    """A gzip file of its own, with the fixed header; such files one after the other are one gzip file."""
-    packer = zlib.compressobj(level, zlib.DEFLATED, -zlib.MAX_WBITS)
+def gzip_member(data: bytes) -> bytes:
+    """A gzip file of its own, packed quickly, with the fixed header; such files one after the other are one gzip file.
+
+    For what can be made again at any time.
+    """
+    packer = zlib.compressobj(QUICK_LEVEL, zlib.DEFLATED, -zlib.MAX_WBITS)
     packed = packer.compress(data) + packer.flush()
     return GZIP_HEADER + packed + struct.pack("<II", zlib.crc32(data), len(data) & 0xFFFFFFFF)
 
@@ -249,7 +252,7 @@ def write_rows(path: str, rows: Iterable[dict[str, Any]]) -> str:
     return write_lines(path, map(row_bytes, rows))
 
 
-def write_lines(path: str, lines: Iterable[bytes], level: int = GZIP_LEVEL) -> str:
+def write_lines(path: str, lines: Iterable[bytes]) -> str:
     """The same for rows that are lines of bytes already."""
     digest = hashlib.sha256()
 
@@ -258,7 +261,7 @@ def write_lines(path: str, lines: Iterable[bytes], level: int = GZIP_LEVEL) -> s
             digest.update(block)
             yield block
 
-    write_atomic(path, gzip_pieces(hashed(), level))
+    write_atomic(path, gzip_pieces(hashed()))
     return digest.hexdigest()
 
 

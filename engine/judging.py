@@ -399,9 +399,8 @@ def settle(
         voice.error(str(work.problem), flag_hint(str(work.problem), work.problem.hint))
     why = ending.failed_text(*ending.failures(job.journal, runs))
     voice.error(f"{job.folder}: {total - left} of {total} replies on disk, {failed} failed{why}; not complete")
-    spent = work.problem is not None and str(work.problem).startswith("--max-usd")
-    more = f" with --max-usd {ending.enough_usd(runs, work.budget.usd)}" if spent and work.budget.usd else ""
-    more = " without --overwrite" * overwrite + more
+    usd = ending.more_usd(work.problem, runs, work.budget.usd)
+    more = " without --overwrite" * overwrite + (f" with --max-usd {usd}" if usd is not None else "")
     messages.say(f"hint: the same command again{more} asks only what is missing")
     return 130 if interrupted else 3
 

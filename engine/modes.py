@@ -42,7 +42,6 @@ PROGRAM = "run_eval"
 VOICE = messages.Voice(PROGRAM)
 say, error, warn = messages.say, VOICE.error, VOICE.warn
 MAX_CATEGORIES = 4  # named in a line
-CONTROL_ARMS = ("control-longer", "control-first", "control-random")
 HANDLED = (
     evidence.EvidenceError,
     gates.GateError,
@@ -406,7 +405,7 @@ def rescore(
     if manifest["status"] != "complete":
         priced = any(arm.settings.get("price_usd_per_mtok") for arm in arms)
         limit = " (--max-usd is not kept: give it again)" if priced else ""
-        resume = commands.command(evaluation.folder, "--resume", folder) + "".join(map(trust.said_again, arms))
+        resume = trust.resume_command(evaluation.folder, folder, arms)
         error(f"{folder}: the run is not complete", f"resume with: {resume}{limit}")
         return 3
     return 1 if problems or silent else code
@@ -414,7 +413,7 @@ def rescore(
 
 def main_demo(evaluation: evaluations.Evaluation, options: Any) -> int:
     options.quiet = True
-    controls_here = [name for name in CONTROL_ARMS if name in evaluation.config["arms"]]
+    controls_here = [name for name in gates.CONTROLS if name in evaluation.config["arms"]]
     code, folder = generate_run(evaluation, options, controls_here)
     if code:
         return code

@@ -15,7 +15,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import agreement
 import evidence
@@ -164,18 +164,34 @@ def arm_cost(arm: Any, config: dict[str, Any], found: dict[str, Any]) -> dict[st
     return cost
 
 
-def detectable(evaluation: Any, items: Any) -> dict[str, Any]:
+class Gold(NamedTuple):
+    """The pairs that have gold: how many, in how many questions, how often two of their labels are one by chance."""
+
+    n: int
+    questions: int
+    chance: float
+
+
+def gold_of(items: Any) -> Gold:
+    """One pass over the pairs; without any that has gold, chance is 1."""
+    labels: Counter[str] = Counter()
+    questions = set()
+    for item in items:
+        if item.get("gold") is not None:
+            labels[item["gold"]] += 1
+            questions.add(item.get("cluster") or (item["item_id"],))
+    n = sum(labels.values())
+    return Gold(n, len(questions), sum(count * count for count in labels.values()) / (n * n) if n else 1.0)
+
+
+def detectable(evaluation: Any, gold: Gold) -> dict[str, Any]:
     """The smallest difference between two judges that this many pairs can show, for agreement and for kappa."""
     planning = evaluation.config.get("planning", {})
     share, power = planning.get("discordant_share", 0.15), planning.get("power", 0.8)
-    labels = Counter(item.get("gold") for item in items)
-    labels.pop(None, None)
-    n = sum(labels.values())
-    difference = agreement.detectable_difference(n, share, power=power) if n else None
-    chance = sum(count * count for count in labels.values()) / (n * n) if n else 1.0
-    kappa = difference / (1 - chance) if difference is not None and chance < 1 else None
+    difference = agreement.detectable_difference(gold.n, share, power=power) if gold.n else None
+    kappa = difference / (1 - gold.chance) if difference is not None and gold.chance < 1 else None
     return {
-        "pairs_with_gold": n,
+        "pairs_with_gold": gold.n,
         "discordant_share": share,
         "power": power,
         "agreement": None if difference is None else round(difference, 4),
@@ -183,19 +199,15 @@ def detectable(evaluation: Any, items: Any) -> dict[str, Any]:
     }
 
 
-def precision(evaluation: Any, items: Any) -> dict[str, Any] | None:
+def precision(evaluation: Any, gold: Gold) -> dict[str, Any] | None:
     """How well one judge will be known from these pairs, and how many it takes; None without pairs that have gold.
 
     By assumption the judge is right on the planned share of pairs and uses the labels as often as gold does.
     """
     right = evaluation.config.get("planning", {}).get("agreement", ASSUMED_AGREEMENT)
-    scored = [item for item in items if item.get("gold") is not None]
-    labels = Counter(item["gold"] for item in scored)
-    n = len(scored)
+    n, questions, chance = gold
     if n < FEW:
         return None
-    chance = sum(count * count for count in labels.values()) / (n * n)
-    questions = len({item.get("cluster") or (item["item_id"],) for item in scored})
     kappa = None
     if chance < 1:
         kappa = {
@@ -223,6 +235,7 @@ def estimate(evaluation: Any, arms: list[Any], items: Any, options: Any) -> dict
     per_arm = {
         arm.name: arm_estimate(evaluation, arm, items, options, counter or estimate_tokens, measured) for arm in arms
     }
+    gold = gold_of(items) if evaluation.is_pairwise else None
     costs = [found["cost_usd_at_most"] for found in per_arm.values()]
     return {
         "slug": evaluation.slug,
@@ -235,8 +248,8 @@ def estimate(evaluation: Any, arms: list[Any], items: Any, options: Any) -> dict
         "max_usd": options.max_usd,
         "cost_usd_at_most": None if None in costs else sum(costs),
         "tokenizer": "tiktoken o200k_base" if counter else "estimate from word pieces (no tokenizer needed)",
-        "precision": precision(evaluation, items) if evaluation.is_pairwise else None,
-        "detectable_difference": detectable(evaluation, items) if evaluation.is_pairwise else None,
+        "precision": precision(evaluation, gold) if gold is not None else None,
+        "detectable_difference": detectable(evaluation, gold) if gold is not None else None,
         "writes": [os.path.join(options.out, evaluation.slug, "<UTC start>", name) for name in WRITES],
     }
 

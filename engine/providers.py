@@ -228,15 +228,21 @@ def endpoint_problems(arm: Mapping[str, Any]) -> Iterable[str]:
         yield f"{where}: plain http is allowed to this machine only; use https{local}"
 
 
-def shown_address(base: str) -> str:
-    """An address as an error may show it, quoted: without user, query and whatever else may be a secret.
+def bare_address(base: str) -> str:
+    """Scheme, host, port and path of an address: without user, query and whatever else may be a secret.
 
     '' for what is not plainly an address with a host.
     """
     found = ADDRESS.match(base)
     if found is None or "@" in base[found.end() :]:
         return ""
-    return repr("".join(part for part in found.groups() if part))
+    return "".join(part for part in found.groups() if part)
+
+
+def shown_address(base: str) -> str:
+    """An address as an error may show it, quoted; '' where there is none to show."""
+    bare = bare_address(base)
+    return repr(bare) if bare else ""
 
 
 def query_names(query: str) -> list[str]:

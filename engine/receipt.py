@@ -315,8 +315,7 @@ def refuse_incomplete(opened: foreign.Opened, evaluation: Any) -> None:
         return
     path = opened.folder.path
     ours = opened.manifest["slug"] == evaluation.slug
-    resume = commands.command(evaluation.folder, "--resume", path) if ours else commands.command_for(path, "--resume")
-    resume += "".join(map(trust.said_again, opened.arms))
+    resume = trust.resume_command(evaluation.folder if ours else commands.evaluation_of(path), path, opened.arms)
     raise NotAReceipt(f"{foreign.shown(path)}: the run is not complete", f"resume with: {resume}")
 
 

@@ -79,7 +79,7 @@ def blocks_of(source: Iterable[Any]) -> Iterator[list[Any]]:
 def scored_member(block: Iterable[verdicts.Line], reader: verdicts.Reader, evaluation: Any, name: str) -> bytes:
     """A block's scored rows, packed: quickly, for they can be made again from the raw rows at any time."""
     lines = verdicts.scored_lines(block, reader, reader.items, evaluation.check.score, name)
-    return evidence.gzip_member(b"".join(lines), evidence.QUICK_LEVEL)
+    return evidence.gzip_member(b"".join(lines))
 
 
 def share_of(
@@ -126,8 +126,7 @@ def write_scored(
     lines = verdicts.scored_lines(
         raw_source(folder, manifest, evaluation, items, arms), reader, items, evaluation.check.score, "raw.jsonl.gz"
     )
-    members = (evidence.gzip_member(b"".join(block), evidence.QUICK_LEVEL) for block in blocks_of(lines))
-    evidence.write_atomic(path, members)
+    evidence.write_atomic(path, (evidence.gzip_member(b"".join(block)) for block in blocks_of(lines)))
     return reader
 
 

@@ -148,7 +148,7 @@ def flat_dimensions(items: Any, asked: str | None, found: dict[str, Any]) -> lis
 
 def bootstrap_settings(config: dict[str, Any], options: Any) -> dict[str, Any]:
     """Seed, resamples and level of the intervals: as frozen, or as asked for on the command line."""
-    settings = {"resamples": 10_000, "level": 0.95, **config.get("bootstrap", {})}
+    settings = rules_of(config)["bootstrap"]
     seed = config.get("seed", 0) if options.seed is None else options.seed
     level = settings["level"] if options.level is None else options.level / 100
     return {"seed": seed, "resamples": options.bootstrap or settings["resamples"], "level": level}
@@ -234,10 +234,11 @@ class Pass:
 
     def __init__(self, items: Any, tables: dict[str, verdicts.ArmTable], config: dict[str, Any], options: Any) -> None:
         self.tables, self.config = tables, config
-        self.rule = config.get("decision", "original")
+        rules = rules_of(config)
+        self.rule, self.headline = rules["decision"], rules["headline"]
         settings = bootstrap_settings(config, options)
         self.level, self.seed, self.resamples = settings["level"], settings["seed"], settings["resamples"]
-        self.q = len(config.get("labels", agreement.GOLD_LABELS)) + 1
+        self.q = len(rules["labels"]) + 1
         self.bca = bool(options.bca)
         self.dimensions = dimensions_of(config, options.by)
         self.sampler = agreement.Resampler(
@@ -386,7 +387,7 @@ COMPARED = ("kappa", "agreement", "position_consistency")
 
 def metric_names(config: dict[str, Any]) -> list[str]:
     """The metrics that every arm of a pairwise result has, as summary.json names them."""
-    other = OTHER_RULE[config.get("decision", "original")]
+    other = OTHER_RULE[rules_of(config)["decision"]]
     return [metric for metric in METRICS if not metric.startswith("recall_")] + [f"kappa_{other}", f"agreement_{other}"]
 
 
@@ -537,7 +538,7 @@ def comparison(
     work: Pass, first: str, second: str, estimates: dict[Any, Any], result: dict[str, Any]
 ) -> dict[str, Any]:
     """Two arms on the same items: the difference, the items behind it, the test, and the verdict with its reason."""
-    metric = work.config.get("headline", {}).get("metric", "kappa")
+    metric = work.headline
     paired = agreement.paired(work.gold, work.labels[first], work.labels[second], work.questions)
     shown = {name: of_estimate(estimates[first, second, name]) for name in COMPARED}
     key = metric if metric in COMPARED else "kappa"
@@ -831,7 +832,7 @@ def summarise(
         "no_consensus": sum(gold is None for gold in work.gold),
         "repeats_run": manifest["repeats"],
         "decision": work.rule,
-        "headline": config.get("headline", {}).get("metric", "kappa"),
+        "headline": work.headline,
         "seed": work.seed,
         "bootstrap": {
             "resamples": work.resamples,

@@ -8,9 +8,11 @@ address and variable have to be said again; the hint that a run ends with says t
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 from typing import Any
 from urllib.parse import urlsplit
 
+import commands
 import evaluation as evaluations
 import fixtures
 import providers
@@ -61,12 +63,7 @@ def refuse_unsaid(folder: str, arm: Any, options: Any) -> None:
 
 def shown(endpoint: str) -> str:
     """An address without what may follow its path."""
-    try:
-        parts = urlsplit(endpoint)
-        port = f":{parts.port}" if parts.port is not None else ""
-    except ValueError:
-        return "another address"
-    return f"{parts.scheme}://{parts.hostname}{port}{parts.path}"
+    return providers.bare_address(endpoint) or "another address"
 
 
 def is_elsewhere(arm: Any) -> bool:
@@ -78,6 +75,15 @@ def is_elsewhere(arm: Any) -> bool:
         return not providers.is_loopback(urlsplit(endpoint).hostname or "")
     except ValueError:
         return True
+
+
+def resume_command(evaluation: Any, folder: str, arms: Iterable[Any], key_file: str | None = None) -> str:
+    """The command that goes on with a run, as `refuse_other_judges` takes it.
+
+    evaluation: its folder, None where it is not known.
+    """
+    said = "".join(said_again(arm, key_file) for arm in arms)
+    return commands.command(evaluation, "--resume", folder) + said
 
 
 def said_again(arm: Any, key_file: str | None = None, variable: str | None = None) -> str:

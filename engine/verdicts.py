@@ -87,10 +87,8 @@ class ArmTable:
 
     def pairs(self, place: int) -> tuple[Pair, ...]:
         """The two choices of one item in every repeat; None where there is no reply (not sent, or failed)."""
-        first, second = self.choices["original"], self.choices["swapped"]
-        if self.repeats == 1:
-            return (PAIRS[first[place]][second[place]],)
-        return tuple([PAIRS[a][b] for a, b in zip(first[place :: self.n_items], second[place :: self.n_items])])
+        first, second = (self.choices[order][place :: self.n_items] for order in ORDERS)
+        return tuple(PAIRS[a][b] for a, b in zip(first, second))
 
     def choice_codes(self) -> Iterator[tuple[int, ...]]:
         """Item by item the codes of its choices: original and swapped of the first repeat, of the second, and so on."""
